@@ -1,0 +1,3 @@
+//! The `hostler` program.
+
+fn main() {}
