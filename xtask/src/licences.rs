@@ -24,7 +24,7 @@ pub fn run(root: &Path) -> Result<()> {
         program,
         &["check", "licenses", "bans", "sources"],
     ))
-    .context("a dependency breaks a rule of `deny.toml`; replace it, or list it with a reason")
+    .context("see above; the rules, and the exceptions with their reasons, stand in `deny.toml`")
 }
 
 /// The copy in the target folder, installed on first use.

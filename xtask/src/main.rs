@@ -57,10 +57,13 @@ fn usage(words: &[&str]) -> ExitCode {
 }
 
 /// The folder of the workspace, above this package.
+///
+/// Asked for at run time: checkouts that share a target folder overwrite each other's binary.
 fn root() -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package
         .parent()
+        .map(Path::to_path_buf)
         .expect("the package lies in the workspace")
-        .to_path_buf()
 }

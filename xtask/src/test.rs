@@ -127,3 +127,30 @@ fn documentation(root: &Path) -> Result<()> {
     let mut command = cargo(root, &["doc", "--workspace", "--no-deps"]);
     succeed(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+
+    #[test]
+    fn the_first_failure_ends_the_run() {
+        let steps = [
+            Step {
+                name: "good",
+                run: |_| Ok(()),
+            },
+            Step {
+                name: "bad",
+                run: |_| bail!("no"),
+            },
+            Step {
+                name: "late",
+                run: |_| bail!("this step must not run"),
+            },
+        ];
+        let error = run_steps(Path::new(""), &steps).unwrap_err();
+        assert_eq!(format!("{error:#}"), "step `bad`: no");
+        run_steps(Path::new(""), &steps[..1]).unwrap();
+    }
+}

@@ -64,11 +64,7 @@ pub fn run(root: &Path) -> Result<()> {
         eprintln!("{violation}");
     }
     if !violations.is_empty() {
-        bail!(
-            "tidy found {} violations in {} files; see above",
-            violations.len(),
-            files.len()
-        );
+        bail!("broken rules: {}; see above", violations.len());
     }
     eprintln!("tidy: {} files", files.len());
     Ok(())
