@@ -1,1 +1,6 @@
-//! Placeholder crate root.
+//! The trace-driven simulator: traces, true speeds, faults, and the world that holds them.
+//!
+//! It does not know the policies; the program joins them.
+
+pub mod physics;
+pub mod world;
