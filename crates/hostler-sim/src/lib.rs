@@ -1,1 +1,3 @@
 //! Placeholder crate root.
+
+pub mod report;
