@@ -1,6 +1,7 @@
 //! Writes a report of made-up numbers, to look at the page without a simulation.
 //!
-//! `cargo run -p hostler-sim --example report_sample -- report.html [policies]`; the same every time.
+//! `cargo run -p hostler-sim --example report_sample -- report.html 10` shows ten policies; the
+//! numbers are the same every time.
 
 use hostler_sim::report::data::{Better, Column, Format, Heat, Report, Run, Series, Tenant};
 use hostler_sim::report::{render, table};
@@ -86,7 +87,7 @@ fn main() {
 
 fn sample(policies: usize) -> Report {
     Report {
-        title: "Policies compared".to_owned(),
+        title: "Which policy suits this cluster?".to_owned(),
         subtitle: "4,000 jobs, 190 machines, 674 GPUs, load 0.9".to_owned(),
         command: "hostler compare --jobs 4000 --load 0.9 --seed 7 --report hostler-report.html"
             .to_owned(),
@@ -300,7 +301,7 @@ fn heat(random: &mut Random, speed: f64) -> Heat {
         ("T4", 30, 1),
     ];
     let mut heat = Heat {
-        times_s: (0..216).map(|hour| f64::from(hour) * 3_600.0).collect(),
+        times_s: (0..192).map(|step| f64::from(step) * 4_050.0).collect(),
         ..Heat::default()
     };
     for (model, count, gpus) in models {
@@ -309,9 +310,9 @@ fn heat(random: &mut Random, speed: f64) -> Heat {
                 .push(format!("{}-{number:03}", model.to_lowercase()));
             heat.groups.push(model.to_owned());
             let mut held = gpus;
-            let fault = (random.next() < 0.06).then(|| (random.next() * 180.0) as usize);
-            for hour in 0..216_usize {
-                let busy = if hour > 195 {
+            let fault = (random.next() < 0.06).then(|| (random.next() * 170.0) as usize);
+            for step in 0..192_usize {
+                let busy = if step > 173 {
                     0.35
                 } else {
                     0.97 - 0.12 * speed
@@ -319,7 +320,7 @@ fn heat(random: &mut Random, speed: f64) -> Heat {
                 if random.next() < 0.18 {
                     held = (0..gpus).filter(|_| random.next() < busy).count();
                 }
-                let down = fault.is_some_and(|from| (from..from + 20).contains(&hour));
+                let down = fault.is_some_and(|from| (from..from + 20).contains(&step));
                 heat.cells
                     .push(if down { 255 } else { (held * 100 / gpus) as u8 });
             }

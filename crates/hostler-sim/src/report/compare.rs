@@ -18,11 +18,11 @@ pub fn charts(report: &Report) -> BTreeMap<String, Chart> {
     let wait = |run: &Run| run.wait_cdf.clone();
     charts.insert(
         "jct".to_owned(),
-        cdf(report, &labels, "Time to completion", jct),
+        cdf(report, &labels, "time to completion", jct),
     );
     charts.insert(
         "wait".to_owned(),
-        cdf(report, &labels, "Time to first start", wait),
+        cdf(report, &labels, "time to first start", wait),
     );
     let series: Vec<Series> = report
         .runs
@@ -63,7 +63,7 @@ fn cdf(
         }
     });
     Chart::Line(LineChart {
-        title: format!("{axis}: share of jobs by policy"),
+        title: format!("Share of jobs by {axis} and policy"),
         x: Axis::log(axis, Format::Duration, SHORTEST_SECS),
         y: Axis::linear("share of jobs", Format::Percent).up_to(1.0),
         lines: lines.collect(),
@@ -83,7 +83,7 @@ fn queue(labels: &[String], series: &[Series]) -> Chart {
     Chart::Line(LineChart {
         title: "Jobs waiting over time by policy".to_owned(),
         x: Axis::linear("time since start", Format::Duration),
-        y: Axis::linear("jobs waiting", Format::Count),
+        y: Axis::linear("", Format::Count),
         lines: lines.collect(),
         height: 280,
     })

@@ -15,9 +15,15 @@ const COSTS_MAX: usize = 2;
 
 /// Sentences of the opening paragraph, the most important first.
 pub fn findings(report: &Report) -> Vec<String> {
+    let text = |index: usize| {
+        let values: Vec<Option<f64>> = report.runs.iter().map(|run| run.value(index)).collect();
+        format::column(&values, report.columns[index].format)
+    };
+    let texts = (0..report.columns.len()).map(text).collect();
     let facts = Facts {
         report,
         labels: report.labels(),
+        texts,
     };
     match report.runs.len() {
         0 => vec!["There are no runs to compare.".to_owned()],
@@ -29,6 +35,8 @@ pub fn findings(report: &Report) -> Vec<String> {
 struct Facts<'a> {
     report: &'a Report,
     labels: Vec<String>,
+    /// By column, then by run, as the tables show them.
+    texts: Vec<Vec<String>>,
 }
 
 impl Facts<'_> {
@@ -78,12 +86,12 @@ impl Facts<'_> {
         let reference = reference
             .filter(|run| *run != winner)
             .or_else(|| self.next(column, winner));
-        let best_text = self.written(best, column);
+        let best_text = self.written(winner, column);
         let Some(other) = reference else {
             return format!("{label} alone has a value for {subject}: {best_text}.");
         };
         let other_value = self.value(other, column).expect("a reference has a value");
-        let other_text = self.written(other_value, column);
+        let other_text = self.written(other, column);
         let other_label = &self.labels[other];
         if distance(best, other_value) < NOTABLE {
             return format!(
@@ -91,11 +99,15 @@ impl Facts<'_> {
                  ({other_text})."
             );
         }
-        let difference = self.difference(column, best, other_value);
-        format!(
-            "{label} has the best {subject}: {best_text}, {difference} than {other_label} \
-             ({other_text})."
-        )
+        match self.difference(column, best, other_value) {
+            Some(difference) => format!(
+                "{label} has the best {subject}: {best_text}, {difference} than {other_label} \
+                 ({other_text})."
+            ),
+            None => format!(
+                "{label} has the best {subject}: {best_text}, where {other_label} has {other_text}."
+            ),
+        }
     }
 
     /// Columns in which the overall winner is clearly behind the best.
@@ -115,9 +127,9 @@ impl Facts<'_> {
             let part = format!(
                 "{}: {}, where {} has {}",
                 self.phrase(column),
-                self.written(own, column),
+                self.written(winner, column),
                 self.labels[best_run],
-                self.written(best, column)
+                self.written(best_run, column)
             );
             costs.push((loss, part));
         }
@@ -147,15 +159,9 @@ impl Facts<'_> {
         if count == 0.0 {
             return Some("No policy preempts.".to_owned());
         }
-        let times = if count == 1.0 {
-            "once".to_owned()
-        } else {
-            self.written(count, column)
-        };
-        let times = if count == 1.0 {
-            times
-        } else {
-            format!("{times} times")
+        let times = match self.written(most, column) {
+            "1" => "once".to_owned(),
+            count => format!("{count} times"),
         };
         let never = counts.iter().filter(|(_, count)| *count == 0.0).count();
         let rest = match never {
@@ -215,28 +221,46 @@ impl Facts<'_> {
             .map(|next| next.0)
     }
 
-    fn written(&self, value: f64, column: usize) -> String {
-        format::value(value, self.report.columns[column].format)
+    fn written(&self, run: usize, column: usize) -> &str {
+        &self.texts[column][run]
     }
 
-    fn difference(&self, column: usize, best: f64, other: f64) -> String {
-        let Column { better, format, .. } = &self.report.columns[column];
-        if *format == Format::Percent {
-            let points = format::grouped((best - other).abs() * 100.0, 1);
-            let word = if best > other { "more" } else { "less" };
-            return format!("{points} points {word}");
-        }
-        let share = format::grouped((best - other).abs() / other.abs() * 100.0, 0);
-        let word = match (better, format) {
-            (Better::Higher, _) => "more",
-            (_, Format::Duration) => "shorter",
-            (_, _) => "less",
+    /// How the best differs from another, in words; nothing differs from zero by a share.
+    fn difference(&self, column: usize, best: f64, other: f64) -> Option<String> {
+        let Column { format, .. } = &self.report.columns[column];
+        let apart = (best - other).abs();
+        let more = best > other;
+        let word = match format {
+            Format::Duration => {
+                if more {
+                    "longer"
+                } else {
+                    "shorter"
+                }
+            }
+            Format::Count => {
+                if more {
+                    "more"
+                } else {
+                    "fewer"
+                }
+            }
+            Format::Percent | Format::Number => {
+                if more {
+                    "higher"
+                } else {
+                    "lower"
+                }
+            }
         };
-        if other == 0.0 {
-            format!("{word}, the most there is,")
-        } else {
-            format!("{share} % {word}")
+        if *format == Format::Percent {
+            return Some(format!(
+                "{} points {word}",
+                format::grouped(apart * 100.0, 1)
+            ));
         }
+        let share = format::grouped(apart / other.abs() * 100.0, 0);
+        (other != 0.0).then(|| format!("{share} % {word}"))
     }
 
     fn phrase(&self, column: usize) -> String {

@@ -3,17 +3,15 @@
 //! Tables and findings are complete without scripts, because some mail programs run none; plots
 //! appear where scripts run.
 
-use super::data::{Better, Column, Format, Report, Run, Tenant};
+use super::data::{Better, Column, Format, Report};
 use super::findings::findings;
 use super::format;
 use super::html::escape;
+use super::tenants::tenants;
 
-/// Tenants shown by name; the rest is one row.
-const TENANTS_MAX: usize = 20;
 /// Colours and dashes of the style sheet; the script counts the same way.
 const COLOURS: usize = 6;
 const DASHES: usize = 3;
-const OTHERS: &str = "others";
 const NEEDS_SCRIPT: &str = "<noscript><p class=\"quiet\">Plots need JavaScript.</p></noscript>";
 
 /// Everything between the body tags.
@@ -78,8 +76,8 @@ fn comparison(report: &Report, labels: &[String]) -> String {
     format!(
         "<section aria-labelledby=\"policies\">\n<h2 id=\"policies\">Policies compared</h2>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"policies\">\n\
-         <table class=\"sortable\">\n<caption><span class=\"star\">★</span> marks the best value \
-         of a column. Choose a heading to sort.</caption>\n\
+         <table class=\"sortable\">\n<caption><span><span class=\"star\">★</span>marks the best \
+         value of a column. Choose a heading to sort.</span></caption>\n\
          <thead><tr>{}{headings}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n\
          {}</section>\n",
         text_heading("Policy"),
@@ -120,7 +118,7 @@ fn over_time(report: &Report, labels: &[String]) -> String {
     format!(
         "<section aria-labelledby=\"time\">\n<h2 id=\"time\">The cluster over time</h2>\n\
          {NEEDS_SCRIPT}\n{}<h3>GPUs allocated and used</h3>\n<p class=\"quiet\">Filled: share of \
-         GPUs allocated. Dashed: share of GPUs busy.</p>\n<div class=\"panels\">\n{panels}</div>\n\
+         GPUs allocated. Dashed: share of GPUs busy. Numbers are means over the whole time.</p>\n<div class=\"panels\">\n{panels}</div>\n\
          </section>\n",
         figure("queue", "Jobs waiting")
     )
@@ -137,128 +135,12 @@ fn average_use(allocated: &[f64], used: &[f64]) -> String {
     };
     match (mean(allocated), mean(used)) {
         (Some(allocated), Some(used)) => format!(
-            "mean {} allocated, {} used",
-            format::value(allocated, Format::Percent),
-            format::value(used, Format::Percent)
+            "{} allocated, {} used",
+            unbroken(&format::value(allocated, Format::Percent)),
+            unbroken(&format::value(used, Format::Percent))
         ),
         _ => "no data".to_owned(),
     }
-}
-
-fn tenants(report: &Report, labels: &[String]) -> String {
-    let options: Vec<(String, &str)> = (0..labels.len())
-        .map(|run| (format!("tenants-{run}"), labels[run].as_str()))
-        .collect();
-    let panels: String = report
-        .runs
-        .iter()
-        .enumerate()
-        .map(|(run, data)| {
-            let hidden = if run == 0 { "" } else { " data-later" };
-            let table = tenant_table(data, &labels[run]);
-            format!("<div id=\"tenants-{run}\" class=\"panel\"{hidden}>\n{table}</div>\n")
-        })
-        .collect();
-    format!(
-        "<section aria-labelledby=\"tenants\">\n<h2 id=\"tenants\">Tenants</h2>\n{}{panels}</section>\n",
-        select("tenant-policy", "Policy", "panels", "", &options)
-    )
-}
-
-fn tenant_table(run: &Run, label: &str) -> String {
-    if run.tenants.is_empty() {
-        return format!(
-            "<p class=\"quiet\">No tenants recorded under {}.</p>\n",
-            escape(label)
-        );
-    }
-    let shown = largest_tenants(&run.tenants);
-    let column = |heading: &str, format: Format, value: fn(&Tenant) -> f64| {
-        let values: Vec<Option<f64>> = shown.iter().map(|tenant| Some(value(tenant))).collect();
-        let texts = format::column(&values, format);
-        TableColumn {
-            heading: heading.to_owned(),
-            best: vec![false; values.len()],
-            values,
-            texts,
-        }
-    };
-    let columns = [
-        column("Jobs", Format::Count, |tenant| tenant.jobs as f64),
-        column("GPU hours", Format::Number, |tenant| tenant.gpu_hours),
-        column("avg JCT", Format::Duration, |tenant| tenant.avg_jct_s),
-        column("avg wait", Format::Duration, |tenant| tenant.avg_wait_s),
-        column("p99 wait", Format::Duration, |tenant| tenant.p99_wait_s),
-    ];
-    let headings: String = columns
-        .iter()
-        .map(|column| heading(&column.heading))
-        .collect();
-    let mut rows = String::new();
-    for (index, tenant) in shown.iter().enumerate() {
-        let cells: String = columns.iter().map(|column| column.cell(index)).collect();
-        let last = if index == TENANTS_MAX {
-            " class=\"others\""
-        } else {
-            ""
-        };
-        rows.push_str(&format!(
-            "<tr{last}>{}{cells}</tr>\n",
-            row_heading(&tenant.name, None)
-        ));
-    }
-    format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Tenants\">\n\
-         <table class=\"sortable\">\n<caption>{}</caption>\n<thead><tr>{}{headings}</tr></thead>\n\
-         <tbody>\n{rows}</tbody>\n</table>\n</div>\n",
-        escape(&tenant_caption(run.tenants.len(), label)),
-        text_heading("Tenant")
-    )
-}
-
-fn tenant_caption(count: usize, label: &str) -> String {
-    if count > TENANTS_MAX {
-        format!(
-            "The {TENANTS_MAX} tenants with the most GPU hours under {label}, of {count}. In the \
-             row of the others, means are weighted by jobs and p99 is the largest."
-        )
-    } else {
-        format!("Tenants by GPU hours under {label}.")
-    }
-}
-
-/// The largest tenants, and all the others as one.
-fn largest_tenants(tenants: &[Tenant]) -> Vec<Tenant> {
-    let mut sorted = tenants.to_vec();
-    sorted.sort_by(|left, right| {
-        right
-            .gpu_hours
-            .total_cmp(&left.gpu_hours)
-            .then_with(|| left.name.cmp(&right.name))
-    });
-    if sorted.len() <= TENANTS_MAX {
-        return sorted;
-    }
-    let rest = sorted.split_off(TENANTS_MAX);
-    let jobs: u64 = rest.iter().map(|tenant| tenant.jobs).sum();
-    let mean = |value: fn(&Tenant) -> f64| {
-        rest.iter()
-            .map(|tenant| value(tenant) * tenant.jobs as f64)
-            .sum::<f64>()
-            / jobs as f64
-    };
-    sorted.push(Tenant {
-        name: format!("{} {OTHERS}", rest.len()),
-        jobs,
-        gpu_hours: rest.iter().map(|tenant| tenant.gpu_hours).sum(),
-        avg_jct_s: mean(|tenant| tenant.avg_jct_s),
-        avg_wait_s: mean(|tenant| tenant.avg_wait_s),
-        p99_wait_s: rest
-            .iter()
-            .map(|tenant| tenant.p99_wait_s)
-            .fold(0.0, f64::max),
-    });
-    sorted
 }
 
 fn machines(report: &Report, labels: &[String]) -> String {
@@ -317,11 +199,12 @@ fn definition(column: &Column) -> String {
     )
 }
 
-struct TableColumn {
-    heading: String,
-    values: Vec<Option<f64>>,
-    texts: Vec<String>,
-    best: Vec<bool>,
+/// One column of a table: what is shown, what it is sorted by, and where the best values are.
+pub struct TableColumn {
+    pub heading: String,
+    pub values: Vec<Option<f64>>,
+    pub texts: Vec<String>,
+    pub best: Vec<bool>,
 }
 
 impl TableColumn {
@@ -337,10 +220,11 @@ impl TableColumn {
         }
     }
 
-    fn cell(&self, row: usize) -> String {
+    /// The cell of one row; a hole has no key and is sorted last.
+    pub fn cell(&self, row: usize) -> String {
         let finite = self.values[row].filter(|value| value.is_finite());
         let key = finite.map_or_else(String::new, |value| format!(" data-value=\"{value}\""));
-        let text = self.texts[row].replace(' ', "\u{a0}");
+        let text = unbroken(&self.texts[row]);
         if self.best[row] {
             let star = "<span class=\"star\" aria-hidden=\"true\">★</span>";
             return format!(
@@ -351,15 +235,23 @@ impl TableColumn {
     }
 }
 
-fn heading(label: &str) -> String {
+/// A number stays on one line with its unit.
+fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+/// Heading of a column of numbers.
+pub fn heading(label: &str) -> String {
     format!("<th scope=\"col\">{}</th>", escape(label))
 }
 
-fn text_heading(label: &str) -> String {
+/// Heading of the first column, which stays in view.
+pub fn text_heading(label: &str) -> String {
     format!("<th scope=\"col\" class=\"text\">{}</th>", escape(label))
 }
 
-fn row_heading(name: &str, slot: Option<usize>) -> String {
+/// Heading of a row, with the colour of its policy where it has one.
+pub fn row_heading(name: &str, slot: Option<usize>) -> String {
     let shown = slot.map_or_else(|| escape(name), |slot| swatch_and_name(name, slot));
     format!("<th scope=\"row\">{shown}</th>")
 }
@@ -390,7 +282,13 @@ fn chosen(id: &str, label: &str, options: &[(String, &str)]) -> String {
 }
 
 /// A labelled list; `kind` tells the script whether it switches panels or the chart of `target`.
-fn select(id: &str, label: &str, kind: &str, target: &str, options: &[(String, &str)]) -> String {
+pub fn select(
+    id: &str,
+    label: &str,
+    kind: &str,
+    target: &str,
+    options: &[(String, &str)],
+) -> String {
     let entries: String = options
         .iter()
         .map(|(value, text)| format!("<option value=\"{value}\">{}</option>", escape(text)))

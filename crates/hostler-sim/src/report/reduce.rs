@@ -148,3 +148,100 @@ fn mean_cell(heat: &Heat, rows: &[usize], columns: &[usize]) -> u8 {
         .and_then(|sum| sum.checked_div(count))
         .map_or(DOWN, |mean| mean as u8)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_ends_order_and_shape() {
+        let points: Vec<(f64, f64)> = (0..5_000)
+            .map(|rank| ((f64::from(rank) / 400.0).exp(), f64::from(rank + 1) / 5e3))
+            .collect();
+        let thinned = thin(&points, 400);
+        assert!(thinned.len() <= 400, "{} points", thinned.len());
+        assert_eq!(thinned.first(), points.first());
+        assert_eq!(thinned.last(), points.last());
+        let widest = thinned
+            .windows(2)
+            .map(|pair| pair[1].1 - pair[0].1)
+            .fold(0.0, f64::max);
+        assert!(widest <= 0.011, "a step of {widest} of the jobs");
+        assert!(
+            thinned.windows(2).all(|pair| pair[0].0 < pair[1].0),
+            "points out of order"
+        );
+    }
+
+    #[test]
+    fn thinning_takes_any_limit_and_any_values() {
+        let points = [(0.0, 0.25), (0.0, 0.5), (f64::NAN, 0.75), (9.0, 1.0)];
+        for max in 0..=5 {
+            let kept = thin(&points, max).len();
+            assert!(kept <= max, "{kept} points where {max} are allowed");
+        }
+        assert!(thin(&[], 3).is_empty());
+    }
+
+    #[test]
+    fn series_are_averaged_over_neighbours() {
+        let series = Series {
+            times_s: vec![0.0, 1.0, 2.0],
+            queue: vec![2.0, 4.0, 9.0],
+            allocated: vec![0.5, 1.0, 0.25],
+            used: vec![],
+        };
+        let thinned = thin_series(&series, 2);
+        assert_eq!(thinned.times_s, [0.0, 2.0]);
+        assert_eq!(thinned.queue, [3.0, 9.0]);
+        assert_eq!(thinned.allocated, [0.75, 0.25]);
+    }
+
+    #[test]
+    fn heat_map_rows_of_one_model_stand_together_and_holes_are_down() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<String>>();
+        let heat = Heat {
+            times_s: vec![0.0, 60.0],
+            machines: words("a b c"),
+            groups: words("x y x"),
+            cells: vec![10, 20, 30, 255, 50],
+        };
+        let merged = merge(&heat);
+        assert_eq!(merged.rows, ["a", "c", "b"]);
+        assert_eq!(merged.cells, [10, 20, 50, 255, 30, 255]);
+        let groups: Vec<(&str, usize)> = merged
+            .groups
+            .iter()
+            .map(|group| (group.name.as_str(), group.rows))
+            .collect();
+        assert_eq!(groups, [("x", 2), ("y", 1)]);
+    }
+
+    #[test]
+    fn large_heat_maps_are_merged_to_a_size_that_can_be_mailed() {
+        let (rows, columns) = (1_000, 500);
+        let heat = Heat {
+            times_s: (0..columns).map(f64::from).collect(),
+            machines: (0..rows).map(|row| format!("m{row}")).collect(),
+            groups: vec!["x".to_owned(); rows],
+            cells: vec![40; rows * columns as usize],
+        };
+        let merged = merge(&heat);
+        assert!(
+            merged.rows.len() <= HEAT_ROWS_MAX,
+            "{} rows",
+            merged.rows.len()
+        );
+        assert!(
+            merged.cells.len() <= HEAT_CELLS_MAX,
+            "{} cells",
+            merged.cells.len()
+        );
+        assert_eq!(merged.cells.len(), merged.rows.len() * merged.times_s.len());
+        assert!(
+            merged.cells.iter().all(|cell| *cell == 40),
+            "a mean of equal cells is that cell"
+        );
+        assert_eq!(merged.rows[0], "m0 to m4");
+    }
+}

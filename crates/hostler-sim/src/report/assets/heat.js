@@ -15,17 +15,21 @@
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `${chart.title}. Arrow keys read cells.`);
-    const area = layout(chart, plot.clientWidth);
     const style = getComputedStyle(plot);
+    const pen = canvas.getContext("2d");
+    pen.font = fontOf(style);
+    const names = chart.groups.map((group) => pen.measureText(group.name).width);
+    const area = layout(chart, plot.clientWidth, Math.max(...names));
     paint(canvas, chart, cells, area, style);
     key(plot);
     read(plot, canvas, chart, cells, area);
   }
 
+  const fontOf = (style) => `12px ${style.fontFamily}`;
+
   // Where each group and row lies, in pixels.
-  function layout(chart, width) {
-    const longest = Math.max(...chart.groups.map((group) => group.name.length));
-    const left = Math.min(Math.ceil(longest * 6.6) + 10, Math.round(width * 0.3));
+  function layout(chart, width, widestName) {
+    const left = Math.min(Math.ceil(widestName) + 12, Math.round(width * 0.3));
     const row = Math.max(2, Math.min(14, TALLEST / chart.rows.length));
     const groups = [];
     let top = 0, first = 0;
@@ -47,7 +51,7 @@
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
     pen.imageSmoothingEnabled = false;
-    pen.font = `12px ${style.fontFamily}`;
+    pen.font = fontOf(style);
     const image = picture(chart, cells, palette(style));
     const columns = chart.times.length;
     for (const group of area.groups) {

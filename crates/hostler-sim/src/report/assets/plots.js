@@ -8,15 +8,16 @@ const Plots = (() => {
   const DASHES = ["", "7 3", "2 3"];
   const SECOND = 1, MINUTE = 60, HOUR = 3600, DAY = 86400;
   const UNITS = [[DAY, "d"], [HOUR, "h"], [MINUTE, "min"], [SECOND, "s"]];
+  // Where a logarithmic time axis has ticks: the first list, then the second where room is left.
   const LOG_TIMES = [
-    [0.001, "1 ms"], [0.01, "10 ms"], [0.1, "0.1 s"], [1, "1 s"], [10, "10 s"], [MINUTE, "1 min"],
-    [10 * MINUTE, "10 min"], [HOUR, "1 h"], [10 * HOUR, "10 h"], [DAY, "1 d"], [7 * DAY, "7 d"],
-    [30 * DAY, "30 d"], [365 * DAY, "365 d"],
+    [[0.001, "1 ms"], [1, "1 s"], [MINUTE, "1 min"], [HOUR, "1 h"], [DAY, "1 d"], [30 * DAY, "30 d"]],
+    [[0.01, "10 ms"], [0.1, "0.1 s"], [10, "10 s"], [10 * MINUTE, "10 min"], [6 * HOUR, "6 h"],
+      [7 * DAY, "7 d"], [365 * DAY, "365 d"]],
   ];
   const TIME_STEPS = [
     1, 2, 5, 10, 20, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 20 * MINUTE, 30 * MINUTE,
-    HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 5 * DAY, 10 * DAY, 20 * DAY,
-    50 * DAY, 100 * DAY, 200 * DAY, 500 * DAY,
+    HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 3 * DAY, 5 * DAY, 7 * DAY,
+    14 * DAY, 30 * DAY, 60 * DAY, 90 * DAY, 180 * DAY, 365 * DAY,
   ];
   const CHARACTER = 6.6; // width of a tick's character in pixels
 
@@ -64,11 +65,12 @@ const Plots = (() => {
   // Axes: a scale turns values into pixels, and knows where its ticks are.
 
   function scaleOf(axis, values, from, to, tidy) {
-    const room = Math.max(2, Math.floor(Math.abs(to - from) / (tidy ? 46 : 62)));
+    const room = Math.max(2, Math.min(10, Math.floor(Math.abs(to - from) / (tidy ? 46 : 62))));
     const finite = values.filter((value) => value !== null);
-    const low = axis.min ?? Math.min(...finite, Infinity);
+    const least = finite.reduce((least, value) => Math.min(least, value), Infinity);
+    const low = axis.min ?? least;
     const high = axis.max ?? finite.reduce((most, value) => Math.max(most, value), -Infinity);
-    if (axis.scale === "log") return logScale(axis, low, high, from, to);
+    if (axis.scale === "log") return logScale(axis, least, high, from, to);
     return linearScale(axis, Number.isFinite(low) ? low : 0, high, from, to, room, tidy);
   }
 
@@ -78,8 +80,11 @@ const Plots = (() => {
     if (tidy && axis.max === undefined) high = Math.ceil(high / step - 1e-9) * step;
     const unit = UNITS.find(([size]) => step >= size) || [SECOND, "s"];
     const ticks = [];
-    for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-6; value += step)
+    const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-6);
+    for (let count = first; count <= last; count++) {
+      const value = count * step || 0; // without the sign of a negative zero
       ticks.push({ value, text: tickText(value, axis.unit, unit, step) });
+    }
     const pixel = (value) => from + ((value - low) / (high - low)) * (to - from);
     const value = (position) => low + ((position - from) / (to - from)) * (high - low);
     return { low, high, ticks, pixel, value };
@@ -98,22 +103,24 @@ const Plots = (() => {
     return trimmed(value, 3);
   }
 
-  function logScale(axis, low, high, from, to) {
-    low = Math.max(low, 1e-6);
-    if (!(high > low)) high = low * 10;
+  // Starts at the tick below the least value, but not below the axis's own least.
+  function logScale(axis, least, high, from, to) {
+    const floor = Math.max(axis.min ?? 0, 1e-6);
+    if (!(high > floor)) high = floor * 10;
+    const lists = axis.unit === "duration" ? LOG_TIMES : [powersOfTen(floor, high)];
+    const marks = lists.flat();
+    const starts = marks.map(([mark]) => mark).filter((mark) => mark >= floor && mark <= least);
+    const low = starts.length && Math.max(...starts) < high ? Math.max(...starts) : floor;
     const span = Math.log(high / low);
     const pixel = (value) => from + (Math.log(Math.max(value, low) / low) / span) * (to - from);
     const value = (position) => low * Math.exp(((position - from) / (to - from)) * span);
-    const marks = axis.unit === "duration" ? LOG_TIMES : powersOfTen(low, high);
     const ticks = [];
-    let free = -Infinity;
-    for (const [mark, text] of marks) {
+    for (const [mark, name] of marks) {
       if (mark < low * 0.999 || mark > high * 1.001) continue;
-      const shown = ticks.length === 0 && mark <= low * 1.001 ? `≤ ${text}` : text;
-      const half = (shown.length * CHARACTER) / 2 + 4;
-      if (pixel(mark) - half < free) continue;
-      free = pixel(mark) + half;
-      ticks.push({ value: mark, text: shown });
+      const text = mark <= low * 1.001 && least < low ? `≤ ${name}` : name;
+      const half = (text.length * CHARACTER) / 2 + 5, place = pixel(mark);
+      if (ticks.some((tick) => Math.abs(tick.place - place) < tick.half + half)) continue;
+      ticks.push({ value: mark, text, place, half });
     }
     return { low, high, ticks, pixel, value };
   }
@@ -213,23 +220,34 @@ const Plots = (() => {
   }
 
   function drawLine(canvas, line, x, y, bottom) {
-    let path = "", open = false, start = 0, last = 0;
+    const pieces = piecesOf(line, x, y);
+    if (pieces.length === 0) return;
+    const dash = line.shape === "dashed" ? "4 3" : line.shape === "area" ? "" : dashOf(line.slot);
+    if (line.shape === "area") {
+      const closed = pieces.map(({ path, start, end }) => `${path}L${end} ${bottom}L${start} ${bottom}Z`);
+      svg("path", { d: closed.join(""), class: `fill ${slotClass(line.slot)}` }, canvas);
+    }
+    const whole = pieces.map(({ path }) => path).join("");
+    const mark = svg("path", { d: whole, class: `line ${slotClass(line.slot)}` }, canvas);
+    mark.dataset.name = line.name;
+    if (dash) mark.setAttribute("stroke-dasharray", dash);
+  }
+
+  // The unbroken pieces of a line; a missing value ends one.
+  function piecesOf(line, x, y) {
+    const pieces = [];
+    let piece = null;
     line.x.forEach((value, index) => {
       const height = line.y[index];
-      if (value === null || height === null || height === undefined) { open = false; return; }
+      if (value === null || height === null || height === undefined) { piece = null; return; }
+      if (line.x[index + 1] <= x.low) return; // a pile at the left edge begins at its top
       const across = x.pixel(value).toFixed(1), up = y.pixel(height).toFixed(1);
-      if (!open) { path += `M${across} ${up}`; start = across; }
-      else path += line.shape === "step" ? `H${across}V${up}` : `L${across} ${up}`;
-      open = true;
-      last = across;
+      if (!piece) pieces.push(piece = { path: `M${across} ${up}`, start: across, end: across });
+      else piece.path += line.shape === "step" ? `H${across}V${up}` : `L${across} ${up}`;
+      piece.end = across;
     });
-    if (line.shape === "step" && open) path += `H${x.pixel(x.high).toFixed(1)}`;
-    if (line.shape === "area")
-      svg("path", { d: `${path}L${last} ${bottom}L${start} ${bottom}Z`, class: `fill ${slotClass(line.slot)}` }, canvas);
-    const mark = svg("path", { d: path, class: `line ${slotClass(line.slot)}` }, canvas);
-    mark.dataset.name = line.name;
-    const dash = line.shape === "dashed" ? "4 3" : line.shape === "area" ? "" : dashOf(line.slot);
-    if (dash) mark.setAttribute("stroke-dasharray", dash);
+    if (line.shape === "step" && piece) piece.path += `H${x.pixel(x.high).toFixed(1)}`;
+    return pieces;
   }
 
   function readLines(plot, canvas, chart, shown, x, y, { left, right, top, bottom }) {
