@@ -34,7 +34,8 @@ pub fn document(title: &str, body: &str, charts: &BTreeMap<String, Chart>) -> St
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
          <style>\n{STYLE}</style>\n<script>{FIRST}</script>\n</head>\n<body>\n{body}\n\
-         <script type=\"application/json\" id=\"charts\">{charts}</script>\n{scripts}</body>\n</html>\n"
+         <script type=\"application/json\" id=\"charts\">{charts}</script>\n\
+         {scripts}</body>\n</html>\n"
     )
 }
 

@@ -92,8 +92,9 @@ fn comparison(report: &Report, labels: &[String]) -> String {
 fn distributions() -> String {
     format!(
         "<section aria-labelledby=\"distributions\">\n<h2 id=\"distributions\">How long jobs \
-         take</h2>\n<p class=\"quiet\">Share of jobs that are done, or have started, within a time. \
-         Higher and further left is better; the time axis is logarithmic.</p>\n{NEEDS_SCRIPT}\n\
+         take</h2>\n<p class=\"quiet\">Share of jobs that are done, or have started, within a \
+         time. Higher and further left is better; the time axis is logarithmic.</p>\n\
+         {NEEDS_SCRIPT}\n\
          <div class=\"pair\">\n{}{}</div>\n</section>\n",
         figure("jct", "Completion time"),
         figure("wait", "Waiting time")
@@ -118,7 +119,8 @@ fn over_time(report: &Report, labels: &[String]) -> String {
     format!(
         "<section aria-labelledby=\"time\">\n<h2 id=\"time\">The cluster over time</h2>\n\
          {NEEDS_SCRIPT}\n{}<h3>GPUs allocated and used</h3>\n<p class=\"quiet\">Filled: share of \
-         GPUs allocated. Dashed: share of GPUs busy. Numbers are means over the whole time.</p>\n<div class=\"panels\">\n{panels}</div>\n\
+         GPUs allocated. Dashed: share of GPUs busy. Numbers are means over the whole time.</p>\n\
+         <div class=\"panels\">\n{panels}</div>\n\
          </section>\n",
         figure("queue", "Jobs waiting")
     )
@@ -177,7 +179,8 @@ fn notes(report: &Report, labels: &[String]) -> String {
     };
     format!(
         "<section aria-labelledby=\"notes\">\n<h2 id=\"notes\">Notes</h2>\n{remarks}{}{}\
-         <h3>Made by</h3>\n<pre class=\"scroll\" tabindex=\"0\"><code>{}</code></pre>\n</section>\n",
+         <h3>Made by</h3>\n<pre class=\"scroll\" tabindex=\"0\"><code>{}</code></pre>\n\
+         </section>\n",
         list("Policies", &policies),
         list("Columns", &columns),
         escape(&report.command)
@@ -295,7 +298,8 @@ pub fn select(
         .collect();
     format!(
         "<p class=\"control\"><label for=\"{id}\">{}</label>\
-         <select id=\"{id}\" data-switch=\"{kind}\" data-target=\"{target}\">{entries}</select></p>\n",
+         <select id=\"{id}\" data-switch=\"{kind}\" data-target=\"{target}\">\
+         {entries}</select></p>\n",
         escape(label)
     )
 }

@@ -18,13 +18,13 @@ pub fn tenants(report: &Report, labels: &[String]) -> String {
         .iter()
         .enumerate()
         .map(|(run, data)| {
-            let hidden = if run == 0 { "" } else { " data-later" };
             let table = tenant_table(data, &labels[run]);
-            format!("<div id=\"tenants-{run}\" class=\"panel\"{hidden}>\n{table}</div>\n")
+            format!("<div id=\"tenants-{run}\" class=\"panel\">\n{table}</div>\n")
         })
         .collect();
     format!(
-        "<section aria-labelledby=\"tenants\">\n<h2 id=\"tenants\">Tenants</h2>\n{}{panels}</section>\n",
+        "<section aria-labelledby=\"tenants\">\n<h2 id=\"tenants\">Tenants</h2>\n\
+         {}{panels}</section>\n",
         select("tenant-policy", "Policy", "panels", "", &options)
     )
 }
@@ -73,7 +73,8 @@ fn tenant_table(run: &Run, label: &str) -> String {
     }
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Tenants\">\n\
-         <table class=\"sortable\">\n<caption><span>{}</span></caption>\n<thead><tr>{}{headings}</tr></thead>\n\
+         <table class=\"sortable\">\n<caption><span>{}</span></caption>\n\
+         <thead><tr>{}{headings}</tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table>\n</div>\n",
         escape(&tenant_caption(run.tenants.len(), label)),
         text_heading("Tenant")

@@ -53,7 +53,8 @@ fn check_findings(text: &str, expected: Expect) {
 }
 
 const THREE: &str = "
-    avg_jct:lower:duration p99_wait:lower:duration GPUs_allocated:higher:percent preemptions:lower:count done:neither:count
+    avg_jct:lower:duration p99_wait:lower:duration GPUs_allocated:higher:percent \
+    preemptions:lower:count done:neither:count
     fifo     31000 40000  0.81  0    4000
     sjf      11500 144000 0.86  0    4000
     priority 20000 90000  0.86  1812 3999
@@ -337,9 +338,27 @@ fn page_marks_the_best_by_a_sign_and_a_word_and_leaves_holes_unsorted() {
         .filter(|line| line.starts_with("<tr><th"))
         .collect();
     expect![[r#"
-        <tr><th scope="row"><span class="swatch c0 d0"></span>a</th><td data-value="1" class="best"><span class="star" aria-hidden="true">★</span>1<span class="unseen"> best</span></td></tr>
-        <tr><th scope="row"><span class="swatch c1 d0"></span>b</th><td>–</td></tr>
-        <tr><th scope="row"><span class="swatch c2 d0"></span>c</th><td data-value="2">2</td></tr>"#]].assert_eq(&cells.join("\n"));
+        <tr>
+        <th scope="row">
+        <span class="swatch c0 d0">
+        </span>a</th>
+        <td data-value="1" class="best">
+        <span class="star" aria-hidden="true">★</span>1<span class="unseen"> best</span>
+        </td>
+        </tr>
+        <tr>
+        <th scope="row">
+        <span class="swatch c1 d0">
+        </span>b</th>
+        <td>–</td>
+        </tr>
+        <tr>
+        <th scope="row">
+        <span class="swatch c2 d0">
+        </span>c</th>
+        <td data-value="2">2</td>
+        </tr>"#]]
+    .assert_eq(&cells.join("\n").replace("><", ">\n<"));
 }
 
 #[test]
@@ -360,7 +379,16 @@ fn tenants_beyond_the_largest_twenty_become_one_row() {
         .filter(|line| line.contains("class=\"others\""))
         .collect();
     // Two tenants remain, with 1 and 2 jobs: (1 * 10 + 2 * 20) / 3 = 16.7 s, or 0.28 min.
-    expect![[r#"<tr class="others"><th scope="row">2 others</th><td data-value="3">3</td><td data-value="3">3.00</td><td data-value="16.666666666666668">0.28 min</td><td data-value="1.6666666666666667">1.7 s</td><td data-value="4">4.0 s</td></tr>"#]].assert_eq(&others.join("\n"));
+    expect![[r#"
+        <tr class="others">
+        <th scope="row">2 others</th>
+        <td data-value="3">3</td>
+        <td data-value="3">3.00</td>
+        <td data-value="16.666666666666668">0.28 min</td>
+        <td data-value="1.6666666666666667">1.7 s</td>
+        <td data-value="4">4.0 s</td>
+        </tr>"#]]
+    .assert_eq(&others.join("\n").replace("><", ">\n<"));
 }
 
 #[test]

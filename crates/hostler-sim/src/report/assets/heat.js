@@ -59,7 +59,8 @@
         area.left, group.top, area.width, group.height);
       pen.fillStyle = style.getPropertyValue("--ink-soft");
       pen.textBaseline = "middle";
-      pen.fillText(fitted(pen, group.name, area.left - 8), 0, group.top + Math.min(group.height, 20) / 2);
+      const level = group.top + Math.min(group.height, 20) / 2;
+      pen.fillText(fitted(pen, group.name, area.left - 8), 0, level);
     }
     timeAxis(pen, chart, area, style);
   }
@@ -79,7 +80,8 @@
     for (const { value, text } of scale.ticks) {
       const place = scale.pixel(value), half = pen.measureText(text).width / 2;
       pen.fillRect(Math.min(place, area.right - 1), area.bottom, 1, 4);
-      pen.fillText(text, Math.min(Math.max(place - half, area.left), area.right - 2 * half), area.bottom + 8);
+      const left = Math.min(Math.max(place - half, area.left), area.right - 2 * half);
+      pen.fillText(text, left, area.bottom + 8);
     }
   }
 
@@ -152,7 +154,7 @@
       ]);
     };
     const at = (across, down) => {
-      const group = area.groups.find((group) => down >= group.top && down < group.top + group.height);
+      const group = area.groups.find(({ top, height }) => down >= top && down < top + height);
       if (!group || across < area.left) return leave();
       row = group.first + Math.floor(((down - group.top) / group.height) * group.rows);
       column = Math.min(columns - 1, Math.floor(((across - area.left) / area.width) * columns));

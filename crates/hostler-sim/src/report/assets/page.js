@@ -83,6 +83,16 @@
       changed();
     });
     system.addEventListener("change", changed);
+    let before; // paper is light
+    addEventListener("beforeprint", () => {
+      before = root.dataset.theme;
+      root.dataset.theme = "light";
+      changed();
+    });
+    addEventListener("afterprint", () => {
+      if (before) root.dataset.theme = before; else delete root.dataset.theme;
+      changed();
+    });
     changed();
   }
 

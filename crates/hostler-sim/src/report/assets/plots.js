@@ -10,7 +10,8 @@ const Plots = (() => {
   const UNITS = [[DAY, "d"], [HOUR, "h"], [MINUTE, "min"], [SECOND, "s"]];
   // Where a logarithmic time axis has ticks: the first list, then the second where room is left.
   const LOG_TIMES = [
-    [[0.001, "1 ms"], [1, "1 s"], [MINUTE, "1 min"], [HOUR, "1 h"], [DAY, "1 d"], [30 * DAY, "30 d"]],
+    [[0.001, "1 ms"], [1, "1 s"], [MINUTE, "1 min"], [HOUR, "1 h"], [DAY, "1 d"],
+      [30 * DAY, "30 d"]],
     [[0.01, "10 ms"], [0.1, "0.1 s"], [10, "10 s"], [10 * MINUTE, "10 min"], [6 * HOUR, "6 h"],
       [7 * DAY, "7 d"], [365 * DAY, "365 d"]],
   ];
@@ -111,6 +112,8 @@ const Plots = (() => {
     const marks = lists.flat();
     const starts = marks.map(([mark]) => mark).filter((mark) => mark >= floor && mark <= least);
     const low = starts.length && Math.max(...starts) < high ? Math.max(...starts) : floor;
+    const ends = marks.map(([mark]) => mark).filter((mark) => mark > low);
+    high = Math.max(high, Math.min(...ends, high * 10)); // two ticks at least
     const span = Math.log(high / low);
     const pixel = (value) => from + (Math.log(Math.max(value, low) / low) / span) * (to - from);
     const value = (position) => low * Math.exp(((position - from) / (to - from)) * span);
@@ -195,8 +198,8 @@ const Plots = (() => {
     }, plot);
     axes(canvas, chart, x, y, { left, right, top, bottom });
     for (const line of shown) drawLine(canvas, line, x, y, bottom);
-    if (heights.length === 0)
-      svg("text", { x: (left + right) / 2, y: (top + bottom) / 2, class: "none" }, canvas, "no data");
+    const middle = { x: (left + right) / 2, y: (top + bottom) / 2, class: "none" };
+    if (heights.length === 0) svg("text", middle, canvas, "no data");
     else readLines(plot, canvas, chart, shown, x, y, { left, right, top, bottom });
     if (!state.legend) state.legend = legend(figure, chart, state);
   }
@@ -224,8 +227,8 @@ const Plots = (() => {
     if (pieces.length === 0) return;
     const dash = line.shape === "dashed" ? "4 3" : line.shape === "area" ? "" : dashOf(line.slot);
     if (line.shape === "area") {
-      const closed = pieces.map(({ path, start, end }) => `${path}L${end} ${bottom}L${start} ${bottom}Z`);
-      svg("path", { d: closed.join(""), class: `fill ${slotClass(line.slot)}` }, canvas);
+      const down = ({ path, start, end }) => `${path}L${end} ${bottom}L${start} ${bottom}Z`;
+      svg("path", { d: pieces.map(down).join(""), class: `fill ${slotClass(line.slot)}` }, canvas);
     }
     const whole = pieces.map(({ path }) => path).join("");
     const mark = svg("path", { d: whole, class: `line ${slotClass(line.slot)}` }, canvas);
@@ -261,9 +264,11 @@ const Plots = (() => {
       cursor.replaceChildren();
       svg("line", { x1: place, x2: place, y1: top, y2: bottom }, cursor);
       const rows = shown.map((line) => ({ line, height: heightAt(line, value) }));
-      for (const { line, height } of rows)
-        if (height !== null)
-          svg("circle", { cx: place, cy: y.pixel(height), r: 3.5, class: slotClass(line.slot) }, cursor);
+      for (const { line, height } of rows) {
+        if (height === null) continue;
+        const dot = { cx: place, cy: y.pixel(height), r: 3.5, class: slotClass(line.slot) };
+        svg("circle", dot, cursor);
+      }
       rows.sort((one, other) => (other.height ?? -1) - (one.height ?? -1));
       tip.show(place, top, written(value, chart.x.unit), rows.map(({ line, height }) => ({
         slot: line.slot, name: line.part || line.name, text: written(height, chart.y.unit),
@@ -324,7 +329,9 @@ const Plots = (() => {
       html("span", "name", row, bar.name);
       const track = html("span", "track", row);
       const length = most > 0 ? Math.max(0, bar.value ?? 0) / most : 0;
-      html("span", `bar ${slotClass(bar.slot)}`, track).style.width = `${(length * 100).toFixed(2)}%`;
+      if (bar.value === null) track.classList.add("empty");
+      const mark = html("span", `bar ${slotClass(bar.slot)}`, track);
+      mark.style.width = `${(length * 100).toFixed(2)}%`;
       html("span", "value", row, bar.best ? `★ ${bar.text}` : bar.text);
     }
   }
