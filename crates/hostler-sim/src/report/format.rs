@@ -47,13 +47,17 @@ fn durations(values: &[Option<f64>]) -> Box<dyn Fn(f64) -> String> {
     let largest = sizes.last().copied().unwrap_or(0.0);
     let smallest = smallest(values).unwrap_or(middle);
     let at_least = natural_unit(middle).0;
-    let readable = |unit: &(f64, &str)| {
-        unit.0 >= at_least && largest < 1_000.0 * unit.0 && smallest >= 0.05 * unit.0
+    let readable_below = |limit: f64| {
+        let fits = move |unit: &(f64, &str)| {
+            unit.0 >= at_least && largest < limit * unit.0 && smallest >= 0.05 * unit.0
+        };
+        UNITS.into_iter().rev().find(fits)
     };
-    let Some((seconds, unit)) = UNITS.into_iter().rev().find(readable) else {
+    let Some((seconds, unit)) = readable_below(100.0).or_else(|| readable_below(1_000.0)) else {
         return Box::new(duration);
     };
-    let decimals = if smallest < seconds { 2 } else { 1 };
+    let close = smallest < 2.0 * seconds && largest < 100.0 * seconds;
+    let decimals = if smallest < seconds || close { 2 } else { 1 };
     Box::new(move |value| format!("{} {unit}", grouped(value / seconds, decimals)))
 }
 

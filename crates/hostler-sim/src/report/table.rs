@@ -9,6 +9,9 @@ use super::format;
 const GAP: &str = " ";
 const BEST: char = '*';
 
+/// A table that is wider goes on below, with the policies named again.
+const WIDTH_MAX: usize = 120;
+
 /// Writes the comparison as text; with `colour` the best values are bold as well as marked.
 pub fn text(report: &Report, colour: bool) -> String {
     if report.runs.is_empty() {
@@ -28,6 +31,39 @@ pub fn text(report: &Report, colour: bool) -> String {
     let columns: Vec<TextColumn> = (0..report.columns.len())
         .map(|index| TextColumn::new(report, index))
         .collect();
+    let labels: Vec<String> = labels
+        .iter()
+        .map(|label| pad_right(label, label_width))
+        .collect();
+    let blocks = blocks(&columns, label_width);
+    let blocks: Vec<String> = blocks
+        .into_iter()
+        .map(|columns| block(columns, &labels, label_width, colour))
+        .collect();
+    let mut out = blocks.join("\n");
+    if columns.iter().any(|column| column.best.contains(&true)) {
+        out.push_str("\n* best of its column\n");
+    }
+    out
+}
+
+/// Cuts the columns where the next one would leave the window.
+fn blocks(columns: &[TextColumn], label_width: usize) -> Vec<&[TextColumn]> {
+    let mut blocks = Vec::new();
+    let (mut start, mut used) = (0, label_width);
+    for (index, column) in columns.iter().enumerate() {
+        let needed = GAP.len() + column.width + 1;
+        if used + needed > WIDTH_MAX && index > start {
+            blocks.push(&columns[start..index]);
+            (start, used) = (index, label_width);
+        }
+        used += needed;
+    }
+    blocks.push(&columns[start..]);
+    blocks
+}
+
+fn block(columns: &[TextColumn], labels: &[String], label_width: usize, colour: bool) -> String {
     let mut out = String::new();
     let height = columns
         .iter()
@@ -42,11 +78,11 @@ pub fn text(report: &Report, colour: bool) -> String {
         push_line(&mut out, &pad_right(first, label_width), cells);
     }
     for (row, label) in labels.iter().enumerate() {
-        let cells = columns.iter().map(|column| column.cell(row, colour));
-        push_line(&mut out, &pad_right(label, label_width), cells);
-    }
-    if columns.iter().any(|column| column.best.contains(&true)) {
-        out.push_str("\n* best of its column\n");
+        push_line(
+            &mut out,
+            label,
+            columns.iter().map(|column| column.cell(row, colour)),
+        );
     }
     out
 }

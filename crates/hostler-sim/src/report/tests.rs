@@ -136,21 +136,53 @@ fn table_lets_no_control_characters_through() {
     .assert_eq(&table::text(&report, false));
 }
 
-#[test]
-fn table_of_the_usual_columns_fits_120_characters() {
-    let columns = "avg_JCT:lower:duration median_JCT:lower:duration p99_JCT:lower:duration \
-        avg_wait:lower:duration p99_wait:lower:duration makespan:lower:duration \
-        GPUs_allocated:higher:percent GPUs_used:higher:percent fairness:higher:number \
-        preemptions:lower:count jobs_done:neither:count";
-    let row =
-        "max-min-fairness 59000 59000 590000 59000 590000 859000 0.999 0.999 0.999 99999 99999";
-    let text = table::text(&report(&format!("{columns}\n{row}")), false);
-    let widest = text
-        .lines()
+/// Columns and values of a usual comparison, with values as far apart as policies make them.
+const USUAL: &str = "avg_JCT:lower:duration median_JCT:lower:duration p99_JCT:lower:duration \
+    avg_wait:lower:duration p99_wait:lower:duration makespan:lower:duration \
+    GPUs_allocated:higher:percent GPUs_used:higher:percent fairness:higher:number \
+    preemptions:lower:count jobs_done:neither:count
+    fifo             45000 12282 514080 37674 504612 864000 0.810 0.575 0.914 0      4000
+    max-min-fairness 9000  2676  109080 840   9876   829440 0.884 0.628 0.930 101530 4000
+    srtf             8640  2118  104760 66    1116   803520 0.905 0.642 0.762 1204   4000
+    sjf              8280  2076  93960  102   1650   812160 0.895 0.635 0.802 0      4000
+";
+
+fn widest_line(text: &str) -> usize {
+    text.lines()
         .map(|line| line.chars().count())
         .max()
-        .expect("the table has lines");
-    assert!(widest <= 120, "{widest} characters:\n{text}");
+        .expect("the table has lines")
+}
+
+#[test]
+fn table_of_the_usual_columns_is_one_block_of_at_most_120_characters() {
+    let text = table::text(&report(USUAL), false);
+    assert!(
+        widest_line(&text) <= 120,
+        "{} characters:\n{text}",
+        widest_line(&text)
+    );
+    assert_eq!(
+        text.matches("\nfifo ").count(),
+        1,
+        "more than one block:\n{text}"
+    );
+}
+
+#[test]
+fn table_that_is_too_wide_goes_on_below() {
+    let name = "a-policy-with-a-name-that-takes-most-of-the-window-and-leaves-little-for-numbers";
+    let text = table::text(&report(&USUAL.replace("fifo", name)), false);
+    assert!(
+        widest_line(&text) <= 120,
+        "{} characters:\n{text}",
+        widest_line(&text)
+    );
+    assert!(text.matches(name).count() > 1, "one block:\n{text}");
+    assert!(
+        text.contains("4,000"),
+        "the last column is missing:\n{text}"
+    );
 }
 
 #[test]
@@ -200,7 +232,7 @@ fn findings_compare_with_the_runner_up_when_the_first_run_wins() {
     check_findings(
         "avg_jct:lower:duration preemptions:lower:count\na 3600 0\nb 7200 1\nc 9000 0",
         expect![[r#"
-            a has the best average job completion time: 1.0 h, 50 % shorter than b (2.0 h).
+            a has the best average job completion time: 1.00 h, 50 % shorter than b (2.00 h).
             b preempts most often, once; 2 policies never do.
             a is best in 2 of 2 ranked columns."#]],
     );
@@ -385,7 +417,7 @@ fn tenants_beyond_the_largest_twenty_become_one_row() {
         <td data-value="3">3</td>
         <td data-value="3">3.00</td>
         <td data-value="16.666666666666668">0.28 min</td>
-        <td data-value="1.6666666666666667">1.7 s</td>
+        <td data-value="1.6666666666666667">1.67 s</td>
         <td data-value="4">4.0 s</td>
         </tr>"#]]
     .assert_eq(&others.join("\n").replace("><", ">\n<"));
