@@ -3,4 +3,5 @@
 //! It does not know the policies; the program joins them.
 
 pub mod physics;
+pub mod report;
 pub mod world;
