@@ -1,1 +1,3 @@
-//! Placeholder crate root.
+//! Trace-driven simulator of GPU clusters.
+
+pub mod trace;
