@@ -313,13 +313,19 @@ impl fmt::Display for Faults {
     }
 }
 
-/// A value as a message quotes it: one line, printable, not long.
+/// A value as a message quotes it: one line, printable, not long; bytes that are no text as `\xff`.
 pub(super) fn quote(value: &[u8]) -> String {
-    let head = &value[..value.len().min(4 * QUOTE_CHARS_MAX)];
-    let text = String::from_utf8_lossy(head);
-    let mut quoted: String = text.escape_debug().take(QUOTE_CHARS_MAX).collect();
-    if quoted.len() < text.len() || head.len() < value.len() {
-        quoted.push_str("..");
+    let mut quoted = String::new();
+    for chunk in value.utf8_chunks() {
+        let letters = chunk.valid().chars().flat_map(char::escape_debug);
+        let bytes = chunk.invalid().escape_ascii().map(char::from);
+        for letter in letters.chain(bytes) {
+            if quoted.chars().count() >= QUOTE_CHARS_MAX {
+                quoted.push_str("..");
+                return quoted;
+            }
+            quoted.push(letter);
+        }
     }
     quoted
 }

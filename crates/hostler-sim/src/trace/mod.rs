@@ -7,8 +7,10 @@
 pub mod check;
 pub mod cluster;
 mod cluster_toml;
+pub mod convert;
 pub mod error;
 mod fit;
+pub mod import;
 pub mod limits;
 pub mod load;
 pub mod meta;
@@ -20,12 +22,16 @@ mod rows;
 mod same;
 pub mod source;
 pub mod table;
+#[cfg(test)]
+mod tests;
 pub mod text;
 pub mod write;
 
 pub use check::{Finding, Rule, Severity, check};
 pub use cluster::{Cluster, GpuModel, read_cluster, scaled};
+pub use convert::{ConvertOptions, Converted, convert};
 pub use error::{Fault, Faults, TraceError};
+pub use import::{IMPORTERS, Importer};
 pub use load::{Load, load};
 pub use meta::Meta;
 pub use pailike::PaiLike;

@@ -312,6 +312,9 @@ pub struct InstanceRow {
     pub status: Status,
 }
 
+/// Stands for the row of a job that does not exist; sorts after all others.
+pub(super) const NO_JOB: u32 = u32::MAX;
+
 /// A whole trace in memory.
 ///
 /// Jobs are sorted by submission (ties in source order); the tasks of a job are contiguous, in
@@ -357,15 +360,8 @@ impl Trace {
         if !self.jobs.is_sorted_by_key(|job| job.submit_ms) {
             self.jobs.sort_by_key(|job| job.submit_ms);
         }
-        const NO_JOB: u32 = u32::MAX;
-        let mut job_of = vec![NO_JOB; self.text.len()];
-        for (row, job) in self.jobs.iter().enumerate() {
-            let owner = &mut job_of[job.job_id.index()];
-            if *owner == NO_JOB {
-                *owner = row as u32;
-            }
-        }
-        let owner = |task: &TaskRow| job_of[task.job_id.index()];
+        let job_rows = self.job_rows();
+        let owner = |task: &TaskRow| job_rows[task.job_id.index()];
         if !self.tasks.is_sorted_by_key(owner) {
             self.tasks.sort_by_key(owner);
         }
@@ -381,6 +377,18 @@ impl Trace {
             }
             job.tasks_count += 1;
         }
+    }
+
+    /// For each text the first job of that name, [`NO_JOB`] where there is none.
+    pub(super) fn job_rows(&self) -> Vec<u32> {
+        let mut rows = vec![NO_JOB; self.text.len()];
+        for (row, job) in self.jobs.iter().enumerate() {
+            let first = &mut rows[job.job_id.index()];
+            if *first == NO_JOB {
+                *first = row as u32;
+            }
+        }
+        rows
     }
 
     /// First row of the tasks whose job is missing.
