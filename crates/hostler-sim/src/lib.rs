@@ -4,4 +4,5 @@
 
 pub mod physics;
 pub mod report;
+pub mod trace;
 pub mod world;
