@@ -2,7 +2,9 @@
 //!
 //! It does not know the policies; the program joins them.
 
+pub mod lower;
 pub mod physics;
 pub mod report;
+pub mod run;
 pub mod trace;
 pub mod world;
