@@ -99,8 +99,11 @@ pub enum LowerError {
 impl Workload {
     /// Joins a trace and a cluster.
     pub fn new(trace: Trace, cluster: &Cluster) -> Result<Workload, LowerError> {
-        let mut site = Site::default();
-        site.models = cluster.gpu_models.iter().map(gpu_model).collect();
+        let models = cluster.gpu_models.iter().map(gpu_model).collect();
+        let mut site = Site {
+            models,
+            ..Site::default()
+        };
         lower_nodes(cluster, &mut site)?;
         if site.nodes.is_empty() {
             return Err(LowerError::NoNodes);
@@ -304,9 +307,12 @@ fn gpu_model(model: &crate::trace::cluster::GpuModel) -> GpuModel {
     }
 }
 
+/// When a machine comes up and, unless it stays, when it goes.
+type Life = (u64, Option<u64>);
+
 /// Rows of one machine are the intervals of its life; the gaps between them are failures.
 fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
-    let mut intervals: BTreeMap<TextId, (NodeId, Vec<(u64, Option<u64>)>)> = BTreeMap::new();
+    let mut intervals: BTreeMap<TextId, (NodeId, Vec<Life>)> = BTreeMap::new();
     let mut racks: BTreeMap<TextId, u32> = BTreeMap::new();
     for row in &cluster.nodes {
         let next = NodeId(site.nodes.len() as u32);
