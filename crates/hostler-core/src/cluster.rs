@@ -181,10 +181,6 @@ impl Node {
 
     /// The group of GPUs with fast links that the `local`-th GPU belongs to.
     pub fn island(&self, local: u32) -> u32 {
-        if self.spec.island_gpus == 0 {
-            0
-        } else {
-            local / self.spec.island_gpus
-        }
+        local.checked_div(self.spec.island_gpus).unwrap_or(0)
     }
 }

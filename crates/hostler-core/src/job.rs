@@ -282,14 +282,10 @@ impl JobSpec {
         self.gangs.iter().map(|gang| gang.count).sum()
     }
 
-    /// GPUs over all tasks.
-    pub fn gpu(&self) -> Milli {
-        Milli(
-            self.gangs
-                .iter()
-                .map(|gang| gang.count * gang.demand.gpu.0)
-                .sum(),
-        )
+    /// Thousandths of GPUs over all tasks.
+    pub fn gpu_milli(&self) -> u64 {
+        let gpu = |gang: &Gang| u64::from(gang.count) * u64::from(gang.demand.gpu.0);
+        self.gangs.iter().map(gpu).sum()
     }
 }
 

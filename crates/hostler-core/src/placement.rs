@@ -61,6 +61,8 @@ pub struct Lease {
     pub expected_end: Time,
     /// Believed speed there.
     pub rate: Rate,
+    /// Reference work that was safe when the stay began.
+    pub base: Span,
     /// Reference work done in this stay as of the last report, and when that was.
     pub progress: Option<(Time, Span)>,
     /// The stop that was asked for.
@@ -104,5 +106,17 @@ impl Placement {
         nodes.sort_unstable();
         nodes.dedup();
         nodes.len()
+    }
+}
+
+impl Lease {
+    /// Reference work believed done by `now`, over all stays of the job.
+    pub fn believed_done(&self, now: Time) -> Span {
+        let (seen, done) = match (self.progress, self.started) {
+            (Some(report), _) => report,
+            (None, Some(started)) => (started, Span::ZERO),
+            (None, None) => return self.base,
+        };
+        self.base + done + now.since(seen).work_at(self.rate)
     }
 }

@@ -41,15 +41,8 @@ impl<'a> View<'a> {
 
     /// Reference work believed done up to now, over all stays.
     pub fn done(&self, job: &Job) -> Span {
-        let Some(lease) = job.lease().and_then(|id| self.lease(id)) else {
-            return job.ledger.done;
-        };
-        let (seen, done) = match (lease.progress, lease.started) {
-            (Some(report), _) => report,
-            (None, Some(started)) => (started, Span::ZERO),
-            (None, None) => return job.ledger.done,
-        };
-        job.ledger.done + done + self.now().since(seen).work_at(lease.rate)
+        let lease = job.lease().and_then(|id| self.lease(id));
+        lease.map_or(job.ledger.done, |lease| lease.believed_done(self.now()))
     }
 
     /// Work believed left at reference speed; none without an estimate.

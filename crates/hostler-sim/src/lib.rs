@@ -1,1 +1,10 @@
-//! Placeholder crate root.
+//! The trace-driven simulator: traces, true speeds, faults, and the world that holds them.
+//!
+//! It does not know the policies; the program joins them.
+
+pub mod lower;
+pub mod physics;
+pub mod report;
+pub mod run;
+pub mod trace;
+pub mod world;

@@ -148,6 +148,7 @@ impl ClusterState {
             let lease = self.lease(lease_id).expect("a node names live leases");
             let down = |node: NodeId| self.node(node).health == Health::Down;
             if lease.placement.parts.iter().all(|part| down(part.node)) {
+                self.write_off(lease_id);
                 self.interrupted(lease_id, StopWhy::NodeFailed, watch);
             } else if lease.stop.is_none() {
                 // Tasks of the gang may still run elsewhere: they stay booked until they stopped.
@@ -155,6 +156,17 @@ impl ClusterState {
             }
         }
         watch.node_changed(self.now, self, &self.nodes[id.index()]);
+    }
+
+    /// Nobody is left to report: what was believed done and is not safe counts as lost.
+    fn write_off(&mut self, id: LeaseId) {
+        let lease = self.leases.get(id.0).expect("the lease has not ended");
+        let done = lease.believed_done(self.now);
+        let job = self
+            .jobs
+            .get_mut(lease.job.0)
+            .expect("a lease belongs to a job");
+        job.ledger.lost_work += done.saturating_sub(job.ledger.done);
     }
 
     fn node_drain(&mut self, id: NodeId, draining: bool, watch: &mut dyn Watch) {

@@ -49,6 +49,7 @@ impl ClusterState {
             until: None,
             expected_end,
             rate,
+            base: job.ledger.done,
             progress: None,
             stop: None,
         };

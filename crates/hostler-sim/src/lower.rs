@@ -1,0 +1,416 @@
+//! From tables to the scheduler's types: what a trace and a cluster file mean.
+//!
+//! Text becomes ids here and nowhere else. Jobs are made one by one as they arrive, so that a
+//! trace of a million jobs is held once, in its compact form.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
+use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, NodeId, TenantId};
+use hostler_core::job::{
+    Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
+};
+use hostler_core::limits::{DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, TASKS_PER_JOB_MAX};
+use hostler_core::units::{Mib, Milli, Span, Time};
+
+use crate::trace::cluster::Cluster;
+use crate::trace::table::{JobRow, Link, NodeRow, TaskRow, Trace};
+use crate::trace::text::TextId;
+use crate::world::{Arrivals, Fault, Site, Truth};
+
+/// A node that does not say how much it has is taken to have this much: enough for any job.
+const PLENTY: u32 = 1 << 30;
+
+/// A trace on a cluster, ready to run.
+pub struct Workload {
+    /// The cluster, its physics and its faults.
+    pub site: Site,
+    /// True run times.
+    pub truth: Truth,
+    trace: Trace,
+    tenants: Vec<TenantId>,
+    /// GPU models that a text of the trace stands for.
+    models: BTreeMap<TextId, ModelSet>,
+    /// Cost of saving that every job has.
+    pub checkpoint: Checkpoint,
+}
+
+/// Why a trace cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LowerError {
+    /// A job does not say how long it runs.
+    #[error("jobs.csv:{line}: job `{job}` has no run time; give `duration_ms` in tasks.csv")]
+    NoDuration {
+        /// Its name.
+        job: String,
+        /// Its line.
+        line: u32,
+    },
+    /// A job has no tasks or too many.
+    #[error("jobs.csv:{line}: job `{job}` has {tasks} rows in tasks.csv; 1 to {max} are allowed")]
+    Roles {
+        /// Its name.
+        job: String,
+        /// Its line.
+        line: u32,
+        /// Rows in tasks.csv.
+        tasks: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// A task has no instances, or too many.
+    #[error("tasks.csv:{line}: `count` of job `{job}`: {count}; 1 to {max} are allowed")]
+    Count {
+        /// Its job.
+        job: String,
+        /// Its line.
+        line: u32,
+        /// Instances.
+        count: u32,
+        /// The limit.
+        max: u32,
+    },
+    /// A GPU demand is neither a fraction nor whole.
+    #[error("tasks.csv:{line}: `gpu_milli` of job `{job}`: {gpu}; above 1000 only whole multiples")]
+    Gpu {
+        /// Its job.
+        job: String,
+        /// Its line.
+        line: u32,
+        /// The demand.
+        gpu: u32,
+    },
+    /// A node has too many GPUs.
+    #[error("node `{node}` has {gpus} GPUs; at most {max} are allowed")]
+    Devices {
+        /// Its name.
+        node: String,
+        /// Its GPUs.
+        gpus: u32,
+        /// The limit.
+        max: usize,
+    },
+    /// There is nothing to run on.
+    #[error("the cluster has no nodes; give `--cluster` a file with at least one")]
+    NoNodes,
+}
+
+impl Workload {
+    /// Joins a trace and a cluster.
+    pub fn new(trace: Trace, cluster: &Cluster) -> Result<Workload, LowerError> {
+        let models = cluster.gpu_models.iter().map(gpu_model).collect();
+        let mut site = Site {
+            models,
+            ..Site::default()
+        };
+        lower_nodes(cluster, &mut site)?;
+        if site.nodes.is_empty() {
+            return Err(LowerError::NoNodes);
+        }
+        let mut runs = Vec::with_capacity(trace.jobs.len());
+        for job in &trace.jobs {
+            runs.push(check_job(&trace, job)?);
+        }
+        let mut workload = Workload {
+            site,
+            truth: Truth::new(runs),
+            tenants: Vec::new(),
+            models: BTreeMap::new(),
+            trace,
+            checkpoint: Checkpoint::default(),
+        };
+        workload.number_tenants();
+        workload.resolve_models();
+        Ok(workload)
+    }
+
+    /// The tables.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Number of jobs.
+    pub fn job_count(&self) -> usize {
+        self.trace.jobs.len()
+    }
+
+    /// The jobs, in order of submission.
+    pub fn arrivals(&self) -> TraceArrivals<'_> {
+        TraceArrivals {
+            workload: self,
+            next: 0,
+        }
+    }
+
+    /// Users become tenants in order of appearance.
+    fn number_tenants(&mut self) {
+        let mut known: BTreeMap<TextId, TenantId> = BTreeMap::new();
+        for job in &self.trace.jobs {
+            let tenants = &mut self.site.tenants;
+            let tenant = *known.entry(job.user).or_insert_with(|| {
+                let name = match self.trace.text.get(job.user) {
+                    "" => "(unknown)",
+                    name => name,
+                };
+                tenants.push(Tenant {
+                    name: name.into(),
+                    weight: 1,
+                });
+                TenantId(tenants.len() as u32 - 1)
+            });
+            self.tenants.push(tenant);
+        }
+    }
+
+    fn resolve_models(&mut self) {
+        for task in &self.trace.tasks {
+            if task.gpu_models.is_empty() || self.models.contains_key(&task.gpu_models) {
+                continue;
+            }
+            let names = self.trace.text.get(task.gpu_models).split('|');
+            let known = |name: &str| {
+                let at = self
+                    .site
+                    .models
+                    .iter()
+                    .position(|model| &*model.name == name)?;
+                Some(ModelSet::one(ModelId(at as u32)))
+            };
+            // A model that the cluster lacks adds nothing; a job left with none is rejected.
+            let set = names.filter_map(known).fold(ModelSet::NONE, ModelSet::with);
+            self.models.insert(task.gpu_models, set);
+        }
+    }
+
+    fn spec(&self, at: usize) -> JobSpec {
+        let job = &self.trace.jobs[at];
+        let tasks = &self.trace.tasks[job.tasks()];
+        let gangs: Box<[Gang]> = tasks.iter().map(|task| self.gang(task)).collect();
+        let on_gpus = gangs.iter().any(|gang| gang.demand.gpu.0 > 0);
+        JobSpec {
+            name: self.trace.text.get(job.job_id).into(),
+            tenant: self.tenants[at],
+            group: (!job.group_tag.is_empty()).then_some(GroupId(job.group_tag.0)),
+            kind: if on_gpus {
+                JobKind::Training
+            } else {
+                JobKind::Batch
+            },
+            elastic: elastic(tasks),
+            gangs,
+            priority: job.priority,
+            deadline: job.deadline_ms.get().map(Time::from_millis),
+            value: 0,
+            time_limit: job.time_limit_ms.get().map(Span::from_millis),
+            user_estimate: job.est_ms.get().map(Span::from_millis),
+            checkpoint: self.checkpoint,
+            sharing: Sharing::Never,
+            profile: None,
+            work: None,
+        }
+    }
+
+    fn gang(&self, task: &TaskRow) -> Gang {
+        let models = match self.models.get(&task.gpu_models) {
+            Some(set) => Models::OneOf(*set),
+            None => Models::Any,
+        };
+        let demand = Demand {
+            gpu: Milli(task.gpu_milli.or(0)),
+            gpu_mem: Mib(task.gpu_mem_mib.or(0)),
+            cpu: Milli(task.cpu_milli.or(0)),
+            mem: Mib(task.mem_mib.or(0)),
+            models,
+            locality: Locality::Any,
+        };
+        let role = match self.trace.text.get(task.task) {
+            "ps" | "parameter-server" => Role::ParameterServer,
+            "chief" | "master" => Role::Chief,
+            "evaluator" => Role::Evaluator,
+            _ => Role::Worker,
+        };
+        Gang {
+            role,
+            count: task.count,
+            min_count: task.count,
+            demand,
+        }
+    }
+}
+
+fn elastic(tasks: &[TaskRow]) -> Option<Elastic> {
+    let [task] = tasks else { return None };
+    let (min, max) = (task.min_count.or(task.count), task.max_count.or(task.count));
+    (min < task.count || max > task.count).then_some(Elastic {
+        min,
+        max: max.max(task.count),
+    })
+}
+
+/// Refuses what the simulator cannot run; the answer is the job's run time.
+fn check_job(trace: &Trace, job: &JobRow) -> Result<Span, LowerError> {
+    let name = || trace.text.get(job.job_id).to_owned();
+    let tasks = &trace.tasks[job.tasks()];
+    if tasks.is_empty() || tasks.len() > GANGS_PER_JOB_MAX {
+        let (tasks, max) = (tasks.len(), GANGS_PER_JOB_MAX);
+        return Err(LowerError::Roles {
+            job: name(),
+            line: job.line,
+            tasks,
+            max,
+        });
+    }
+    for task in tasks {
+        if task.count == 0 || task.count > TASKS_PER_JOB_MAX {
+            let (line, count, max) = (task.line, task.count, TASKS_PER_JOB_MAX);
+            return Err(LowerError::Count {
+                job: name(),
+                line,
+                count,
+                max,
+            });
+        }
+        let gpu = task.gpu_milli.or(0);
+        if gpu > 1000 && !gpu.is_multiple_of(1000) {
+            return Err(LowerError::Gpu {
+                job: name(),
+                line: task.line,
+                gpu,
+            });
+        }
+    }
+    let recorded = |task: &TaskRow| {
+        let span = task.end_ms.get().zip(task.start_ms.get());
+        task.duration_ms
+            .get()
+            .or(span.map(|(end, start)| end.saturating_sub(start)))
+    };
+    let longest = tasks.iter().filter_map(recorded).max();
+    let longest = longest.ok_or_else(|| LowerError::NoDuration {
+        job: name(),
+        line: job.line,
+    })?;
+    Ok(Span::from_millis(longest).max(Span(1)))
+}
+
+fn gpu_model(model: &crate::trace::cluster::GpuModel) -> GpuModel {
+    GpuModel {
+        name: model.name.as_str().into(),
+        mem: Mib(model.mem_mib.unwrap_or(PLENTY)),
+        sms: model.sms.unwrap_or(0),
+        tier: model.tier,
+        nvlink: model.nvlink,
+        mig_slices: 0,
+        idle_watts: model.idle_watts.unwrap_or(0),
+        busy_watts: model.peak_watts.unwrap_or(0),
+    }
+}
+
+/// When a machine comes up and, unless it stays, when it goes.
+type Life = (u64, Option<u64>);
+
+/// Rows of one machine are the intervals of its life; the gaps between them are failures.
+fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
+    let mut intervals: BTreeMap<TextId, (NodeId, Vec<Life>)> = BTreeMap::new();
+    let mut racks: BTreeMap<TextId, u32> = BTreeMap::new();
+    for row in &cluster.nodes {
+        let next = NodeId(site.nodes.len() as u32);
+        let (id, lives) = intervals.entry(row.node_id).or_insert((next, Vec::new()));
+        lives.push((row.up_from_s.or(0), row.up_to_s.get()));
+        if *id == next {
+            let rack = racks.len() as u32;
+            let rack = *racks.entry(row.rack).or_insert(rack);
+            site.nodes
+                .push(node_spec(cluster, row, rack, &site.models)?);
+        }
+    }
+    for (node, mut lives) in intervals.into_values() {
+        lives.sort_unstable();
+        let mut gap_from = Some(0);
+        for (from, to) in lives {
+            if let Some(start) = gap_from
+                && from > start
+            {
+                let lasts = Some(Span::from_secs(from - start));
+                site.faults.push(Fault::NodeDown {
+                    node,
+                    at: Time::from_secs(start),
+                    lasts,
+                });
+            }
+            gap_from = to;
+        }
+        if let Some(end) = gap_from.filter(|end| *end > 0) {
+            site.faults.push(Fault::NodeDown {
+                node,
+                at: Time::from_secs(end),
+                lasts: None,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn node_spec(
+    cluster: &Cluster,
+    row: &NodeRow,
+    rack: u32,
+    models: &[GpuModel],
+) -> Result<NodeSpec, LowerError> {
+    let name = cluster.text.get(row.node_id);
+    if row.gpu_count as usize > DEVICES_PER_NODE_MAX {
+        let (node, gpus, max) = (name.to_owned(), row.gpu_count, DEVICES_PER_NODE_MAX);
+        return Err(LowerError::Devices { node, gpus, max });
+    }
+    let model = cluster.text.get(row.gpu_model);
+    let model = models.iter().position(|known| &*known.name == model);
+    let gpu_model = model
+        .filter(|_| row.gpu_count > 0)
+        .map(|at| ModelId(at as u32));
+    let islands = match (row.islands.get(), row.link) {
+        (Some(islands), _) => islands,
+        // Without fast links each GPU is an island of its own.
+        (None, Link::Pcie | Link::None) => row.gpu_count,
+        (None, Link::Nvlink | Link::Unknown) => 1,
+    };
+    Ok(NodeSpec {
+        name: name.into(),
+        cpu: Milli(row.cpu_milli.or(PLENTY)),
+        mem: Mib(row.mem_mib.or(PLENTY)),
+        gpu_model,
+        gpus: if gpu_model.is_some() {
+            row.gpu_count
+        } else {
+            0
+        },
+        island_gpus: row.gpu_count.checked_div(islands).unwrap_or(0),
+        rack,
+        nic_mbps: row.nic_mbps.or(0),
+        base_watts: row.idle_watts.or(0),
+    })
+}
+
+/// Jobs of a trace as they arrive.
+pub struct TraceArrivals<'a> {
+    workload: &'a Workload,
+    next: usize,
+}
+
+impl Arrivals for TraceArrivals<'_> {
+    fn next_at(&self) -> Option<Time> {
+        self.workload
+            .trace
+            .jobs
+            .get(self.next)
+            .map(|job| Time::from_millis(job.submit_ms))
+    }
+
+    fn take(&mut self) -> Option<(JobId, Arc<JobSpec>)> {
+        self.workload.trace.jobs.get(self.next)?;
+        let id = JobId(self.next as u32);
+        let spec = Arc::new(self.workload.spec(self.next));
+        self.next += 1;
+        Some((id, spec))
+    }
+}

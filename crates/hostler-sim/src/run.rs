@@ -1,0 +1,56 @@
+//! One simulation: a workload under a policy.
+
+use hostler_core::engine::{Engine, Recorder};
+use hostler_core::executor;
+use hostler_core::policy::Policy;
+use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
+use hostler_core::state::ClusterState;
+use hostler_core::watch::Watch;
+
+use crate::lower::Workload;
+use crate::world::{Oracle, Truth, World};
+
+/// What a simulation leaves behind.
+pub struct Finished<Watcher> {
+    /// The cluster at the end.
+    pub state: ClusterState,
+    /// Those who looked on.
+    pub watch: Watcher,
+    /// Facts that were taken in.
+    pub events: u64,
+}
+
+/// Runs a workload under a policy until nothing can happen any more.
+pub fn simulate<Watcher: Watch>(
+    workload: &Workload,
+    policy: Box<dyn Policy>,
+    watch: Watcher,
+    recorder: Option<Recorder>,
+) -> Finished<Watcher> {
+    let predict = predictor(policy.estimates(), &workload.truth);
+    let mut engine = Engine::new(policy, watch).with_predictor(predict);
+    if let Some(recorder) = recorder {
+        engine = engine.with_recorder(recorder);
+    }
+    let mut world = World::new(
+        workload.site.clone(),
+        workload.arrivals(),
+        workload.truth.clone(),
+    );
+    executor::run(&mut world, &mut engine);
+    let events = engine.events();
+    let (state, watch) = engine.into_parts();
+    Finished {
+        state,
+        watch,
+        events,
+    }
+}
+
+/// The predictor for a source of estimates.
+pub fn predictor(source: EstimateSource, truth: &Truth) -> Box<dyn Predict> {
+    match source {
+        EstimateSource::User => Box::new(UserEstimate),
+        EstimateSource::Oracle => Box::new(Oracle(truth.clone())),
+    }
+}

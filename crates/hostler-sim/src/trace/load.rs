@@ -1,0 +1,54 @@
+//! Offered load: how much of a cluster the jobs of a trace would keep busy.
+
+use super::cluster::capacity;
+use super::table::{NodeRow, Trace};
+
+/// Work that arrives, over what the cluster could do in the time in which it arrives; above 1 the
+/// queue grows without end.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Of all GPUs together; 0 when there is nothing to divide by.
+    pub gpu: f64,
+    /// Of all cores together.
+    pub cpu: f64,
+}
+
+impl Load {
+    /// Of the scarcer resource.
+    pub fn max(self) -> f64 {
+        self.gpu.max(self.cpu)
+    }
+}
+
+/// Sum of count x request x duration over (first to last submission x capacity). Tasks without a
+/// known duration count nothing; node intervals are taken as always up.
+pub fn load(trace: &Trace, nodes: &[NodeRow]) -> Load {
+    let (mut gpu, mut cpu) = (0u128, 0u128);
+    for task in &trace.tasks {
+        let busy = u128::from(task.count) * u128::from(task.duration_ms.or(0));
+        gpu += busy * u128::from(task.gpu_milli.or(0));
+        cpu += busy * u128::from(task.cpu_milli.or(0));
+    }
+    let first = trace
+        .jobs
+        .iter()
+        .map(|job| job.submit_ms)
+        .min()
+        .unwrap_or(0);
+    let last = trace
+        .jobs
+        .iter()
+        .map(|job| job.submit_ms)
+        .max()
+        .unwrap_or(0);
+    let span = u128::from((last - first).max(1));
+    let total = capacity(nodes);
+    let share = |work: u128, capacity: u128| match capacity {
+        0 => 0.0,
+        capacity => work as f64 / (span * capacity) as f64,
+    };
+    Load {
+        gpu: share(gpu, 1000 * u128::from(total.gpus)),
+        cpu: share(cpu, u128::from(total.cpu_milli)),
+    }
+}

@@ -1,0 +1,124 @@
+//! Readers meet damaged bytes: they answer with a value or an error, and never panic.
+
+use std::io::Read;
+
+use proptest::prelude::*;
+
+use super::super::check::check;
+use super::super::cluster::{Cluster, LECTURE};
+use super::super::error::Faults;
+use super::super::import::{Flavour, Imported, read_pai_sim};
+use super::super::meta::Meta;
+use super::super::read::{read_instances, read_jobs, read_nodes, read_tasks};
+use super::super::table::Trace;
+use super::super::write::{write_instances, write_jobs, write_nodes, write_tasks};
+use super::{JOBS, NODES, TASKS};
+
+const INSTANCES: &str = "job_id,task,index,node_id,start_ms,end_ms,status,cpu_use_milli,\
+                         gpu_use_milli,gpu_mem_used_mib\na,worker,0,n1,5,6,Failed,1,2,3\n";
+const META: &str = "source = \"x\"\n[rows]\njobs = 2\n[[inputs]]\nfile = \"f\"\nbytes = 1\n\
+                    sha256 = \"00\"\n";
+const SIM: &str = "job_id,user,num_gpu,num_cpu,num_pod,num_inst,duration,submit_time,gpu_type\n\
+                   0,u,0.5,6.0,2.0,2,10,3,V100\n1,u,8,96,1,1,20,4,CPU\n";
+
+/// A change at one place: overwrite, insert or cut. Pieces that mean something are likelier to
+/// get past the first check than random bytes.
+fn mutation() -> impl Strategy<Value = (prop::sample::Index, Vec<u8>, usize)> {
+    let piece = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..6),
+        prop::sample::select(vec![
+            "\"",
+            ",",
+            "\n",
+            "\r",
+            "-1",
+            "NaN",
+            "inf",
+            "1e308",
+            "18446744073709551616",
+            "4294967295",
+            "9007199254740992",
+            "=",
+            "[",
+            "\0",
+            "|",
+            ";",
+            "0.0000001",
+            "a=b",
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
+    ];
+    (any::<prop::sample::Index>(), piece, 0..12usize)
+}
+
+fn mutated(text: &str, changes: &[(prop::sample::Index, Vec<u8>, usize)]) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for (at, piece, cut) in changes {
+        let start = at.index(bytes.len() + 1);
+        let end = (start + cut).min(bytes.len());
+        bytes.splice(start..end, piece.iter().copied());
+    }
+    bytes
+}
+
+type TableReader = fn(&mut dyn Read, &str, &mut Trace, &mut Faults);
+
+/// What reads well can be checked and written, and reads again as the same.
+fn survives(bytes: &[u8], reader: TableReader, table: usize) {
+    let (mut trace, mut faults) = (Trace::default(), Faults::default());
+    reader(&mut &bytes[..], "t.csv", &mut trace, &mut faults);
+    trace.arrange();
+    check(&trace);
+    if !faults.list.is_empty() {
+        assert!(!faults.to_string().is_empty());
+        return;
+    }
+    let writers = [write_nodes, write_jobs, write_tasks, write_instances];
+    let mut written = Vec::new();
+    writers[table](&trace, &mut written).unwrap();
+    let mut again = Trace::default();
+    reader(&mut &written[..], "t.csv", &mut again, &mut faults);
+    again.arrange();
+    assert_eq!(faults.list, []);
+    assert!(trace == again, "{}", String::from_utf8_lossy(&written));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_tables_never_panic(changes in prop::collection::vec(mutation(), 0..5)) {
+        let tables: [(&str, TableReader); 4] = [
+            (NODES, read_nodes),
+            (JOBS, read_jobs),
+            (TASKS, read_tasks),
+            (INSTANCES, read_instances),
+        ];
+        for (table, (text, reader)) in tables.into_iter().enumerate() {
+            survives(&mutated(text, &changes), reader, table);
+        }
+    }
+
+    #[test]
+    fn damaged_toml_never_panics(changes in prop::collection::vec(mutation(), 0..5)) {
+        let text = |source| String::from_utf8_lossy(&mutated(source, &changes)).into_owned();
+        if let Ok(meta) = Meta::parse(&text(META), "meta.toml") {
+            prop_assert_eq!(Meta::parse(&meta.to_toml(), "meta.toml").unwrap(), meta);
+        }
+        if let Ok(cluster) = Cluster::parse(&text(LECTURE), "c.toml") {
+            prop_assert!(cluster.capacity().nodes > 0);
+        }
+    }
+
+    #[test]
+    fn damaged_simulator_files_never_panic(changes in prop::collection::vec(mutation(), 0..5)) {
+        for flavour in [Flavour::Estimate, Flavour::Gang] {
+            let (mut imported, mut faults) = (Imported::default(), Faults::default());
+            let bytes = mutated(SIM, &changes);
+            read_pai_sim(&mut &bytes[..], "s.csv", flavour, &mut imported, &mut faults);
+            let dropped: u64 = imported.dropped.values().sum();
+            let kept = imported.trace.jobs.len() as u64;
+            prop_assert!(dropped + kept <= imported.rows_read["s.csv"]);
+        }
+    }
+}
