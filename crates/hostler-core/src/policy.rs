@@ -82,6 +82,24 @@ pub enum PolicyError {
         /// Names that exist.
         known: String,
     },
+    /// The settings do not say which policy.
+    #[error("the policy has no `kind`; known: {known}")]
+    NoKind {
+        /// Names that exist.
+        known: String,
+    },
+    /// The text is not TOML.
+    #[error("invalid TOML: {fault}")]
+    Syntax {
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// A setting on the command line is not `key=value`.
+    #[error("invalid setting `{text}`; write `key=value`")]
+    Pair {
+        /// What was written.
+        text: String,
+    },
     /// A setting is unknown, or its value is out of place.
     #[error("invalid settings for policy `{kind}`: {fault}")]
     Settings {

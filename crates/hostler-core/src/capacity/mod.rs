@@ -171,6 +171,11 @@ impl Capacity {
         &self.nodes[id.index()]
     }
 
+    /// The rack that a node is in.
+    pub fn rack(&self, id: NodeId) -> u32 {
+        self.nodes[id.index()].rack
+    }
+
     /// Number of nodes, usable or not.
     pub fn node_count(&self) -> usize {
         self.nodes.len()

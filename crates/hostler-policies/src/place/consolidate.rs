@@ -1,0 +1,62 @@
+//! Consolidation: as few nodes as possible, because tasks that talk across nodes run slower.
+//!
+//! When one node holds what is left, the tightest such node gets it; else the node with the most
+//! room is filled and the search goes on. Taking the largest first needs the fewest nodes. Inside
+//! a node, the GPUs of a task come from one island where that is possible. It does not move jobs
+//! that run to make room.
+
+use std::cmp::Reverse;
+
+use hostler_core::capacity::{Capacity, Walk};
+use hostler_core::job::Demand;
+use hostler_core::placement::Part;
+use hostler_core::stage::{Place, Shortfall};
+
+use super::{Rack, Rule, Seat, choose};
+
+/// Fewest nodes.
+pub struct Consolidate;
+
+impl Place for Consolidate {
+    fn choose(
+        &self,
+        free: &Capacity,
+        gang: u32,
+        demand: &Demand,
+        count: u32,
+    ) -> Result<Vec<Part>, Shortfall> {
+        choose::<Consolidate>(free, gang, demand, count)
+    }
+}
+
+impl Rule for Consolidate {
+    const WALK: Walk = Walk::Tightest;
+
+    fn enough(seats: &[Seat], _: u32, count: u32) -> bool {
+        seats.last().is_some_and(|seat| seat.tasks >= count)
+    }
+
+    fn divide(seats: &[Seat], count: u32) -> Vec<Seat> {
+        let mut seats = seats.to_vec();
+        seats.sort_by_key(|seat| Reverse(seat.tasks));
+        let mut left = count;
+        let mut taken = Vec::new();
+        for at in 0..seats.len() {
+            let able = seats[at..].iter().take_while(|seat| seat.tasks >= left);
+            if let Some(last) = able.min_by_key(|seat| seat.tasks) {
+                taken.push(Seat {
+                    tasks: left,
+                    ..*last
+                });
+                break;
+            }
+            left -= seats[at].tasks;
+            taken.push(seats[at]);
+        }
+        taken
+    }
+
+    fn rack_rank(rack: &Rack, count: u32) -> (u32, u32) {
+        (Self::divide(rack.seats, count).len() as u32, rack.slots)
+    }
+}
