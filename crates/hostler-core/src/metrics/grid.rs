@@ -14,11 +14,7 @@ impl Grid {
     /// An even number of buckets, of one second at first.
     pub(super) fn new(count: usize) -> Grid {
         assert!(count.is_multiple_of(2), "buckets merge in pairs");
-        Grid {
-            origin: None,
-            width: Span::from_secs(1),
-            count,
-        }
+        Grid { origin: None, width: Span::from_secs(1), count }
     }
 
     /// The first bucket begins at `at`, unless it has begun.

@@ -55,11 +55,7 @@ impl HeatMap {
 
 impl Default for Heat {
     fn default() -> Heat {
-        Heat {
-            grid: Grid::new(HEAT_BUCKETS_MAX),
-            nodes: Vec::new(),
-            booked: Vec::new(),
-        }
+        Heat { grid: Grid::new(HEAT_BUCKETS_MAX), nodes: Vec::new(), booked: Vec::new() }
     }
 }
 
@@ -88,21 +84,13 @@ impl Heat {
             heat.settle(node, now);
             cells.extend((0..columns).map(|column| heat.cell(node, column, now)));
         }
-        HeatMap {
-            start,
-            width: heat.grid.width(),
-            columns,
-            cells,
-        }
+        HeatMap { start, width: heat.grid.width(), columns, cells }
     }
 
     fn cell(&self, node: usize, column: usize, now: Time) -> u8 {
         let start = self.grid.start(column);
         let length = self.grid.start(column + 1).min(now).since(start).0 as f32;
-        let down = self.nodes[node]
-            .down
-            .as_ref()
-            .map_or(0.0, |down| down[column]);
+        let down = self.nodes[node].down.as_ref().map_or(0.0, |down| down[column]);
         if down * 2.0 > length {
             return HeatMap::DOWN;
         }
@@ -163,8 +151,7 @@ impl Heat {
                 is_down: true,
                 down: None,
             });
-            self.booked
-                .resize(self.nodes.len() * self.grid.count(), 0.0);
+            self.booked.resize(self.nodes.len() * self.grid.count(), 0.0);
         }
         self.settle(index, at);
         self.nodes[index].level = fullness(state, node);
@@ -203,11 +190,7 @@ fn fullness(state: &ClusterState, node: &Node) -> f32 {
         0 => (capacity.node(node.id).cpu.0, node.spec.cpu.0),
         gpus => (capacity.gpu_free(node.id).0, gpus * 1000),
     };
-    if all == 0 {
-        0.0
-    } else {
-        (all - free) as f32 / all as f32
-    }
+    if all == 0 { 0.0 } else { (all - free) as f32 / all as f32 }
 }
 
 fn merge(row: &mut [f32]) {

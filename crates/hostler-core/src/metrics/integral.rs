@@ -40,11 +40,7 @@ impl Integral {
 
     /// The integral up to the mark, wherever the last change was.
     pub(super) fn at_mark(&self, mark: Time) -> u128 {
-        if self.since <= mark {
-            self.at(mark)
-        } else {
-            self.marked
-        }
+        if self.since <= mark { self.at(mark) } else { self.marked }
     }
 }
 

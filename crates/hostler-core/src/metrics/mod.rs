@@ -194,9 +194,7 @@ impl Metrics {
     }
 
     fn finished(&self) -> impl Iterator<Item = &Row> {
-        self.rows
-            .iter()
-            .filter(|row| row.ending() == Ending::Finished)
+        self.rows.iter().filter(|row| row.ending() == Ending::Finished)
     }
 
     /// The first submission: what was before is no part of the run.
@@ -207,12 +205,8 @@ impl Metrics {
             model.capacity.restart(at);
             model.allocated.restart(at);
         }
-        for integral in [
-            &mut self.present,
-            &mut self.placed,
-            &mut self.rest,
-            &mut self.milliwatts,
-        ] {
+        for integral in [&mut self.present, &mut self.placed, &mut self.rest, &mut self.milliwatts]
+        {
             integral.restart(at);
         }
     }
@@ -246,16 +240,8 @@ impl Metrics {
             self.models.resize(model.index() + 1, ModelUse::default());
         }
         let model = &mut self.models[model.index()];
-        moved(
-            &mut model.capacity,
-            before.capacity.into(),
-            now.capacity.into(),
-        );
-        moved(
-            &mut model.allocated,
-            before.allocated.into(),
-            now.allocated.into(),
-        );
+        moved(&mut model.capacity, before.capacity.into(), now.capacity.into());
+        moved(&mut model.allocated, before.allocated.into(), now.allocated.into());
     }
 
     fn fairness(&mut self, at: Time, job: &Job) -> f32 {
@@ -269,7 +255,7 @@ impl Metrics {
             return 0.0;
         }
         let crowd = (others * 1000) as f64 / life.0 as f64;
-        let demand = ratio(u128::from(job.spec.gpu().0), u128::from(self.capacity));
+        let demand = ratio(u128::from(job.spec.gpu_milli()), u128::from(self.capacity));
         let ideal = run.secs_f64() * (crowd * demand).max(1.0);
         (at.since(job.submitted).secs_f64() / ideal) as f32
     }
@@ -296,8 +282,7 @@ impl Watch for Metrics {
         }
         self.counts.submitted += 1;
         self.crowd_at_submit.insert(job.id, self.present.at(at));
-        self.present
-            .set(at, self.last_end, self.present.value() + 1);
+        self.present.set(at, self.last_end, self.present.value() + 1);
     }
 
     fn began(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
@@ -319,14 +304,11 @@ impl Watch for Metrics {
     }
 
     fn retired(&mut self, at: Time, _state: &ClusterState, job: &Job) {
-        let Phase::Done(ending) = job.phase else {
-            unreachable!("{:?} is over", job.id)
-        };
+        let Phase::Done(ending) = job.phase else { unreachable!("{:?} is over", job.id) };
         let fairness = self.fairness(at, job);
         self.rows.push(Row::new(at, job, ending, fairness));
         self.count_end(at, job, ending);
-        self.present
-            .set(at, self.last_end, self.present.value() - 1);
+        self.present.set(at, self.last_end, self.present.value() - 1);
         if job.ledger.first_start.is_some() {
             self.last_end = at;
         }

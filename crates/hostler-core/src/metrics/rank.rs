@@ -12,11 +12,7 @@ pub fn percentile<Value: Copy>(sorted: &[Value], percent: u32) -> Option<Value> 
 
 /// `part` of `whole`; zero when there is no whole.
 pub(super) fn ratio(part: u128, whole: u128) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

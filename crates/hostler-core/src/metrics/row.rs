@@ -30,13 +30,8 @@ const _: () = assert!(size_of::<Row>() <= 48, "a row grew");
 const INSTANCES_MAX: u32 = (1 << 17) - 1;
 const NO_MODEL: u32 = 127;
 const KINDS: [JobKind; 3] = [JobKind::Training, JobKind::Batch, JobKind::Service];
-const ENDINGS: [Ending; 5] = [
-    Ending::Finished,
-    Ending::Failed,
-    Ending::Cancelled,
-    Ending::TimedOut,
-    Ending::Rejected,
-];
+const ENDINGS: [Ending; 5] =
+    [Ending::Finished, Ending::Failed, Ending::Cancelled, Ending::TimedOut, Ending::Rejected];
 
 impl Row {
     /// The row of `job`, which ended now.
@@ -80,11 +75,7 @@ impl Row {
 
 /// Reference work that a job did; where nobody reported work, its time with resources.
 pub(super) fn run_of(job: &Job) -> Span {
-    if job.ledger.done == Span::ZERO {
-        job.ledger.ran
-    } else {
-        job.ledger.done
-    }
+    if job.ledger.done == Span::ZERO { job.ledger.ran } else { job.ledger.done }
 }
 
 /// The GPU model that gave most GPU time, the first of equals.

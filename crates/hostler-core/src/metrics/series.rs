@@ -92,9 +92,7 @@ impl Series {
         let queue = queue.map(|(bucket, sum)| sum as f64 / length(bucket).0 as f64);
         SeriesPoints {
             width_s: grid.width().secs_f64(),
-            times_s: (0..grid.filled(now))
-                .map(|bucket| grid.start(bucket).secs_f64())
-                .collect(),
+            times_s: (0..grid.filled(now)).map(|bucket| grid.start(bucket).secs_f64()).collect(),
             queue: queue.collect(),
             used: used.collect(),
             allocated,
@@ -103,12 +101,9 @@ impl Series {
 
     fn cover(&mut self, at: Time) {
         while self.grid.is_short(at) {
-            for steps in [
-                &mut self.waiting,
-                &mut self.capacity,
-                &mut self.allocated,
-                &mut self.started,
-            ] {
+            for steps in
+                [&mut self.waiting, &mut self.capacity, &mut self.allocated, &mut self.started]
+            {
                 steps.merge(&self.grid);
             }
             self.grid.widen();
@@ -145,8 +140,7 @@ impl Series {
         };
         let parts = lease.placement.parts.iter();
         let compute: i64 = parts.map(|part| i64::from(state.gpu_of(part).0)).sum();
-        self.started
-            .step(&self.grid, started.max(lease.since), compute);
+        self.started.step(&self.grid, started.max(lease.since), compute);
         if let Some(end) = end {
             self.started.step(&self.grid, end, -compute);
         }

@@ -16,10 +16,7 @@ pub(super) struct Steps {
 
 impl Steps {
     pub(super) fn new(grid: &Grid) -> Steps {
-        Steps {
-            partial: vec![0; grid.count()],
-            slope: vec![0; grid.count() + 1],
-        }
+        Steps { partial: vec![0; grid.count()], slope: vec![0; grid.count() + 1] }
     }
 
     /// The quantity changes by `delta` at `at`, which the grid covers. What comes before the first

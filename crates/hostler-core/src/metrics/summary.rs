@@ -282,11 +282,7 @@ impl Metrics {
     }
 
     fn window_end(&self, state: &ClusterState) -> Time {
-        if self.present.value() > 0 {
-            state.now()
-        } else {
-            self.last_end
-        }
+        if self.present.value() > 0 { state.now() } else { self.last_end }
     }
 
     fn over_window(&self, state: &ClusterState, integral: &Integral) -> u128 {

@@ -58,10 +58,7 @@ impl Timeline {
         let makespan = self.last_end.since(first_submit);
         let live = state.jobs().map(|job| u64::from(job.ledger.preemptions));
         let preemptions = self.preemptions + live.sum::<u64>();
-        let _ = writeln!(
-            text,
-            "avg jct {avg}  makespan {makespan}  preemptions {preemptions}"
-        );
+        let _ = writeln!(text, "avg jct {avg}  makespan {makespan}  preemptions {preemptions}");
         text
     }
 
@@ -115,9 +112,7 @@ impl Watch for Timeline {
     }
 
     fn retired(&mut self, at: Time, _state: &ClusterState, job: &Job) {
-        let Phase::Done(ending) = job.phase else {
-            unreachable!("{:?} is over", job.id)
-        };
+        let Phase::Done(ending) = job.phase else { unreachable!("{:?} is over", job.id) };
         self.jobs.entry(job.id).or_default().ending = Some(ending);
         self.preemptions += u64::from(job.ledger.preemptions);
         if ending == Ending::Finished {
