@@ -33,10 +33,7 @@ impl Census {
             };
             match self.kinds.iter_mut().find(same) {
                 Some(kind) => kind.count += 1,
-                None => self.kinds.push(Kind {
-                    example: at,
-                    count: 1,
-                }),
+                None => self.kinds.push(Kind { example: at, count: 1 }),
             }
         }
         self.nodes = state.nodes().len();
@@ -44,16 +41,11 @@ impl Census {
 
     /// Why the job can never run, if so. Roles are looked at one by one.
     pub fn objection(&self, view: &View<'_>, spec: &JobSpec) -> Option<Reason> {
-        spec.gangs
-            .iter()
-            .find_map(|gang| self.gang(view, &gang.demand, gang.count))
+        spec.gangs.iter().find_map(|gang| self.gang(view, &gang.demand, gang.count))
     }
 
     fn gang(&self, view: &View<'_>, demand: &Demand, count: u32) -> Option<Reason> {
-        let slots = self
-            .kinds
-            .iter()
-            .map(|kind| (slots_when_empty(view, kind, demand), kind));
+        let slots = self.kinds.iter().map(|kind| (slots_when_empty(view, kind, demand), kind));
         let fit = match demand.locality {
             Locality::Any => slots
                 .map(|(slots, kind)| slots.saturating_mul(kind.count))
@@ -97,10 +89,7 @@ fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     if demand.gpu.0 == 0 {
         return most;
     }
-    let Some(model) = spec
-        .gpu_model
-        .filter(|model| demand.models.set().contains(*model))
-    else {
+    let Some(model) = spec.gpu_model.filter(|model| demand.models.set().contains(*model)) else {
         return 0;
     };
     let mem = view.model(model).mem.0;

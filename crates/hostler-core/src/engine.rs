@@ -100,10 +100,7 @@ impl<Watcher: Watch> Engine<Watcher> {
             Cadence::Rounds(span) if self.state.job_count() > 0 => Some(self.next_round(span)),
             Cadence::Rounds(_) | Cadence::EveryEvent => None,
         };
-        [round, self.state.wake_at(), self.state.next_due()]
-            .into_iter()
-            .flatten()
-            .min()
+        [round, self.state.wake_at(), self.state.next_due()].into_iter().flatten().min()
     }
 
     /// One step: facts of one instant in, decisions out.
@@ -117,16 +114,9 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Records and applies facts.
     pub fn take_in(&mut self, at: Time, events: Vec<Event>) {
         let same_instant = self.state.step() > 0 && at <= self.state.now();
-        self.steps_at_instant = if same_instant {
-            self.steps_at_instant + 1
-        } else {
-            0
-        };
+        self.steps_at_instant = if same_instant { self.steps_at_instant + 1 } else { 0 };
         let steps = self.steps_at_instant;
-        assert!(
-            steps < STEPS_PER_INSTANT_MAX,
-            "time stands still at {at} s: {steps} steps"
-        );
+        assert!(steps < STEPS_PER_INSTANT_MAX, "time stands still at {at} s: {steps} steps");
         let record = Record::Input { at, events };
         if let Some(recorder) = &mut self.recorder {
             recorder(&record);
@@ -147,9 +137,7 @@ impl<Watcher: Watch> Engine<Watcher> {
                 self.events += events.len() as u64;
                 self.state.drop_settled_starts();
             }
-            Record::Output {
-                asked, decisions, ..
-            } => {
+            Record::Output { asked, decisions, .. } => {
                 if *asked {
                     self.state.note_question();
                     self.state.journal.clear();
@@ -184,18 +172,12 @@ impl<Watcher: Watch> Engine<Watcher> {
         if let Err(violation) = verify(&self.state, &decisions) {
             panic!("the policy breaks a rule of the cluster: {violation}");
         }
-        let record = Record::Output {
-            at: self.state.now(),
-            asked,
-            decisions,
-        };
+        let record = Record::Output { at: self.state.now(), asked, decisions };
         if let Some(recorder) = &mut self.recorder {
             recorder(&record);
         }
         self.fold(&record);
-        let Record::Output { decisions, .. } = record else {
-            unreachable!("made above")
-        };
+        let Record::Output { decisions, .. } = record else { unreachable!("made above") };
         decisions
     }
 
@@ -205,10 +187,8 @@ impl<Watcher: Watch> Engine<Watcher> {
             Cadence::EveryEvent => self.matters.then_some(Wake::Event),
             Cadence::Rounds(span) => {
                 let round = |at: Time| at.0 / span.0.max(1);
-                let due = self
-                    .state
-                    .asked_at()
-                    .is_none_or(|at| round(at) < round(self.state.now()));
+                let due =
+                    self.state.asked_at().is_none_or(|at| round(at) < round(self.state.now()));
                 (due && self.state.job_count() > 0).then_some(Wake::Round)
             }
         }
@@ -238,15 +218,10 @@ impl<Watcher: Watch> Engine<Watcher> {
             let count = events.len();
             for position in 0..count {
                 let estimate = match &events[position] {
-                    Event::Submitted { job, spec } => predict
-                        .estimate(*job, spec)
-                        .map(|estimate| (*job, estimate)),
-                    Event::Stopped {
-                        lease,
-                        outcome: Outcome::Finished,
-                        done,
-                        ..
-                    } => {
+                    Event::Submitted { job, spec } => {
+                        predict.estimate(*job, spec).map(|estimate| (*job, estimate))
+                    }
+                    Event::Stopped { lease, outcome: Outcome::Finished, done, .. } => {
                         let job = self.state.lease(*lease).map(|lease| lease.job);
                         if let Some(job) = job.and_then(|job| self.state.job(job)) {
                             predict.observe(job.id, &job.spec, *done);

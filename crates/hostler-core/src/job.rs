@@ -121,9 +121,9 @@ impl Models {
         match self {
             Models::Any => ModelSet::ALL,
             Models::OneOf(set) => *set,
-            Models::Ordered(models) => models
-                .iter()
-                .fold(ModelSet::NONE, |set, model| set.with(ModelSet::one(*model))),
+            Models::Ordered(models) => {
+                models.iter().fold(ModelSet::NONE, |set, model| set.with(ModelSet::one(*model)))
+            }
         }
     }
 }
@@ -300,7 +300,6 @@ impl Job {
 
     /// Believed work that is left at reference speed, as of its last stop.
     pub fn remaining(&self) -> Option<Span> {
-        self.estimate
-            .map(|estimate| estimate.run.saturating_sub(self.ledger.done))
+        self.estimate.map(|estimate| estimate.run.saturating_sub(self.ledger.done))
     }
 }

@@ -14,6 +14,7 @@ pub mod executor;
 pub mod id;
 pub mod job;
 pub mod limits;
+pub mod metrics;
 pub mod pipeline;
 pub mod placement;
 pub mod plan;

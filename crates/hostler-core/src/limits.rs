@@ -8,6 +8,12 @@ pub const MODELS_MAX: usize = 64;
 /// GPUs in one node: a node's devices are summarised in one byte each.
 pub const DEVICES_PER_NODE_MAX: usize = 64;
 
+/// Points of a series over time: more than a picture has columns for.
+pub const SERIES_BUCKETS_MAX: usize = 512;
+
+/// Columns of a heat map: half a kilobyte for each node.
+pub const HEAT_BUCKETS_MAX: usize = 128;
+
 /// Nodes in a cluster: the largest published clusters have some ten thousand.
 pub const NODES_MAX: usize = 1_000_000;
 

@@ -90,11 +90,7 @@ impl Placement {
 
     /// Tasks of one role.
     pub fn tasks_of(&self, gang: u32) -> u32 {
-        self.parts
-            .iter()
-            .filter(|part| part.gang == gang)
-            .map(|part| part.tasks)
-            .sum()
+        self.parts.iter().filter(|part| part.gang == gang).map(|part| part.tasks).sum()
     }
 
     /// Number of different nodes. Parts of one role never repeat a node.

@@ -90,20 +90,13 @@ impl<'a> Plan<'a> {
         self.jobs.insert(job);
         let lease = self.next_lease;
         self.next_lease = LeaseId(lease.0 + 1);
-        self.decisions.push(Decision::Start {
-            lease,
-            job,
-            placement,
-        });
+        self.decisions.push(Decision::Start { lease, job, placement });
         Ok(lease)
     }
 
     /// Asks a running or starting job to stop.
     pub fn stop(&mut self, lease: LeaseId, how: StopHow, why: StopWhy) -> Result<(), PlanError> {
-        let stoppable = self
-            .state
-            .lease(lease)
-            .is_some_and(|lease| lease.stop.is_none());
+        let stoppable = self.state.lease(lease).is_some_and(|lease| lease.stop.is_none());
         if !stoppable {
             return Err(PlanError::Lease(lease));
         }
@@ -132,14 +125,11 @@ impl<'a> Plan<'a> {
         };
         self.free.release(&current.placement);
         if let Err(refusal) = self.free.book(&placement) {
-            self.free
-                .book(&current.placement)
-                .expect("it was booked a moment ago");
+            self.free.book(&current.placement).expect("it was booked a moment ago");
             return Err(PlanError::Taken(refusal));
         }
         let placement = Arc::new(placement);
-        self.moves
-            .push(Move::Lifted(Arc::clone(&current.placement)));
+        self.moves.push(Move::Lifted(Arc::clone(&current.placement)));
         self.moves.push(Move::Booked(Arc::clone(&placement)));
         self.leases.insert(lease);
         self.decisions.push(Decision::Resize { lease, placement });
@@ -179,8 +169,7 @@ impl<'a> Plan<'a> {
 
     /// Divides an empty device another way.
     pub fn repartition(&mut self, device: DeviceId, layout: Layout) {
-        self.decisions
-            .push(Decision::Repartition { device, layout });
+        self.decisions.push(Decision::Repartition { device, layout });
     }
 
     /// Switches an empty node off or on.
@@ -190,9 +179,7 @@ impl<'a> Plan<'a> {
 
     /// Asks for a solution on the state as it is.
     pub fn solve(&mut self) {
-        self.decisions.push(Decision::Solve {
-            based_on: self.state.step(),
-        });
+        self.decisions.push(Decision::Solve { based_on: self.state.step() });
     }
 
     /// Asks to be woken at `at`, if nothing happens before.
@@ -204,10 +191,7 @@ impl<'a> Plan<'a> {
 
     /// Frees a lease's resources for the rest of this question, on trial.
     pub fn lift(&mut self, lease: LeaseId) {
-        let lease = self
-            .state
-            .lease(lease)
-            .expect("only live leases are lifted");
+        let lease = self.state.lease(lease).expect("only live leases are lifted");
         self.free.release(&lease.placement);
         self.moves.push(Move::Lifted(Arc::clone(&lease.placement)));
     }
@@ -242,14 +226,7 @@ impl<'a> Plan<'a> {
     }
 
     fn check_waiting(&self, job: JobId) -> Result<(), PlanError> {
-        let waiting = self
-            .state
-            .job(job)
-            .is_some_and(|job| job.phase == Phase::Pending);
-        if waiting && !self.jobs.contains(&job) {
-            Ok(())
-        } else {
-            Err(PlanError::Job(job))
-        }
+        let waiting = self.state.job(job).is_some_and(|job| job.phase == Phase::Pending);
+        if waiting && !self.jobs.contains(&job) { Ok(()) } else { Err(PlanError::Job(job)) }
     }
 }

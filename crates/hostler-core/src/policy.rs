@@ -137,15 +137,10 @@ pub fn settings<Config: DeserializeOwned>(
     kind: &str,
     table: &toml::Table,
 ) -> Result<Config, PolicyError> {
-    toml::Value::Table(table.clone())
-        .try_into()
-        .map_err(|error: toml::de::Error| {
-            let fault = error.message().trim().replace('\n', " ");
-            PolicyError::Settings {
-                kind: kind.to_owned(),
-                fault,
-            }
-        })
+    toml::Value::Table(table.clone()).try_into().map_err(|error: toml::de::Error| {
+        let fault = error.message().trim().replace('\n', " ");
+        PolicyError::Settings { kind: kind.to_owned(), fault }
+    })
 }
 
 /// The default settings as a table. Settings without a default are left out.

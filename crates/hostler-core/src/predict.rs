@@ -40,9 +40,6 @@ pub struct UserEstimate;
 
 impl Predict for UserEstimate {
     fn estimate(&mut self, _: JobId, spec: &JobSpec) -> Option<Estimate> {
-        spec.user_estimate.map(|run| Estimate {
-            run,
-            spread: Span::ZERO,
-        })
+        spec.user_estimate.map(|run| Estimate { run, spread: Span::ZERO })
     }
 }

@@ -45,16 +45,10 @@ impl Profile {
 
     /// Factor beside a job of profile `other`.
     pub fn beside(&self, other: Option<ProfileKey>) -> Rate {
-        other
-            .and_then(|key| lookup(&self.pairs, &key))
-            .or(self.shared)
-            .unwrap_or(Rate::FULL)
+        other.and_then(|key| lookup(&self.pairs, &key)).or(self.shared).unwrap_or(Rate::FULL)
     }
 }
 
 fn lookup<Key: PartialEq>(table: &[(Key, Rate)], key: &Key) -> Option<Rate> {
-    table
-        .iter()
-        .find(|(entry, _)| entry == key)
-        .map(|(_, rate)| *rate)
+    table.iter().find(|(entry, _)| entry == key).map(|(_, rate)| *rate)
 }

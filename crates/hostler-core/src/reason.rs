@@ -78,11 +78,7 @@ impl fmt::Display for Reason {
             }
             Reason::Behind { head } => write!(f, "job {} comes first", head.0),
             Reason::WouldDelay { reserved } => {
-                write!(
-                    f,
-                    "it would delay job {}, which has a reservation",
-                    reserved.0
-                )
+                write!(f, "it would delay job {}, which has a reservation", reserved.0)
             }
             Reason::Preempting { victims } => {
                 write!(f, "{victims} jobs are being stopped in its favour")
@@ -99,10 +95,7 @@ impl fmt::Display for Reason {
             }
             Reason::NoSuchModel => write!(f, "no node has a GPU model that it accepts"),
             Reason::NodeTooSmall { gpu } => {
-                write!(
-                    f,
-                    "no node that it accepts has {gpu} GPUs and the CPU and memory it asks"
-                )
+                write!(f, "no node that it accepts has {gpu} GPUs and the CPU and memory it asks")
             }
         }
     }

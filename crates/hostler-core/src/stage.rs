@@ -55,9 +55,7 @@ pub fn place_job(
                 placement.parts.extend(parts);
             }
             Err(short) => {
-                shortfall = Some(Shortfall {
-                    fit: placement.tasks() + short.fit,
-                });
+                shortfall = Some(Shortfall { fit: placement.tasks() + short.fit });
                 break;
             }
         }

@@ -58,12 +58,8 @@ pub fn verify(state: &ClusterState, decisions: &[Decision]) -> Result<(), Violat
     if decisions.len() > most {
         return Err(Violation::TooMany(decisions.len()));
     }
-    let mut check = Check {
-        state,
-        jobs: BTreeSet::new(),
-        moved: BTreeSet::new(),
-        added: Vec::new(),
-    };
+    let mut check =
+        Check { state, jobs: BTreeSet::new(), moved: BTreeSet::new(), added: Vec::new() };
     for decision in decisions {
         check.decision(decision)?;
     }
@@ -92,11 +88,7 @@ impl<'a> Check<'a> {
                 self.state.job(*job).ok_or(Violation::NotWaiting(*job))?;
             }
             Decision::Stop { lease, .. } => {
-                let job = self
-                    .state
-                    .lease(*lease)
-                    .ok_or(Violation::NoLease(*lease))?
-                    .job;
+                let job = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?.job;
                 self.once(job)?;
             }
             Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
@@ -124,19 +116,11 @@ impl<'a> Check<'a> {
     }
 
     fn once(&mut self, id: JobId) -> Result<(), Violation> {
-        if self.jobs.insert(id) {
-            Ok(())
-        } else {
-            Err(Violation::Twice(id))
-        }
+        if self.jobs.insert(id) { Ok(()) } else { Err(Violation::Twice(id)) }
     }
 
     fn empty(&self, id: NodeId) -> Result<(), Violation> {
-        if self.state.node(id).leases.is_empty() {
-            Ok(())
-        } else {
-            Err(Violation::InUse(id))
-        }
+        if self.state.node(id).leases.is_empty() { Ok(()) } else { Err(Violation::InUse(id)) }
     }
 
     /// Roles are whole, parts match their demand, nodes take jobs.
@@ -162,10 +146,7 @@ impl<'a> Check<'a> {
                 return Err(Violation::Apart(job.id));
             }
         }
-        placement
-            .parts
-            .iter()
-            .try_for_each(|part| self.part(job, part))
+        placement.parts.iter().try_for_each(|part| self.part(job, part))
     }
 
     fn part(&self, job: &Job, part: &Part) -> Result<(), Violation> {
@@ -176,10 +157,7 @@ impl<'a> Check<'a> {
             return Err(Violation::Unusable(part.node));
         }
         let demand = &gang.demand;
-        let allowed = node
-            .spec
-            .gpu_model
-            .is_some_and(|model| demand.models.set().contains(model));
+        let allowed = node.spec.gpu_model.is_some_and(|model| demand.models.set().contains(model));
         let per_task = demand.gpu.0.div_ceil(1000) * part.tasks;
         let matches = part.tasks > 0
             && part.cpu.0 == demand.cpu.0 * part.tasks
@@ -194,9 +172,7 @@ impl<'a> Check<'a> {
         let mut nodes: BTreeMap<NodeId, Held> = BTreeMap::new();
         let added = self.added.iter().flat_map(|placement| &placement.parts);
         for part in added {
-            let held = nodes
-                .entry(part.node)
-                .or_insert_with(|| self.held(part.node));
+            let held = nodes.entry(part.node).or_insert_with(|| self.held(part.node));
             held.add(self.state, part)?;
         }
         for (id, held) in nodes {
@@ -211,16 +187,8 @@ impl<'a> Check<'a> {
 
     fn held(&self, id: NodeId) -> Held {
         let node = self.state.node(id);
-        let mut held = Held {
-            cpu: 0,
-            mem: 0,
-            first: node.first_device.0,
-            devices: [(0, 0); 64],
-        };
-        let staying = node
-            .leases
-            .iter()
-            .filter(|lease| !self.moved.contains(lease));
+        let mut held = Held { cpu: 0, mem: 0, first: node.first_device.0, devices: [(0, 0); 64] };
+        let staying = node.leases.iter().filter(|lease| !self.moved.contains(lease));
         for lease in staying {
             let lease = self.state.lease(*lease).expect("a node names live leases");
             for part in lease.placement.parts.iter().filter(|part| part.node == id) {

@@ -28,11 +28,7 @@ impl<'a> View<'a> {
         let lease = job.lease().and_then(|id| self.lease(id));
         let current = lease.map_or(0, |lease| {
             let held = self.now().since(lease.since).0;
-            let compute = lease
-                .placement
-                .parts
-                .iter()
-                .map(|part| u64::from(self.gpu_of(part).0));
+            let compute = lease.placement.parts.iter().map(|part| u64::from(self.gpu_of(part).0));
             let compute: u64 = compute.sum();
             (u128::from(held) * u128::from(compute) / 1000) as u64
         });
@@ -47,20 +43,14 @@ impl<'a> View<'a> {
 
     /// Work believed left at reference speed; none without an estimate.
     pub fn remaining(&self, job: &Job) -> Option<Span> {
-        job.estimate
-            .map(|estimate| estimate.run.saturating_sub(self.done(job)))
+        job.estimate.map(|estimate| estimate.run.saturating_sub(self.done(job)))
     }
 
     /// When a job that starts now is believed to end, at reference speed.
     pub fn end_if_started(&self, job: &Job) -> Time {
         let again = job.ledger.first_start.is_some();
-        let load = if again {
-            job.spec.checkpoint.load
-        } else {
-            Span::ZERO
-        };
-        job.remaining()
-            .map_or(Time::NEVER, |left| self.now() + load + left)
+        let load = if again { job.spec.checkpoint.load } else { Span::ZERO };
+        job.remaining().map_or(Time::NEVER, |left| self.now() + load + left)
     }
 }
 

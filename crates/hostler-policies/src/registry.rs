@@ -17,10 +17,7 @@ pub fn all() -> impl Iterator<Item = &'static PolicyDef> {
 pub fn find(kind: &str) -> Result<&'static PolicyDef, PolicyError> {
     all()
         .find(|def| def.kind == kind)
-        .ok_or_else(|| PolicyError::Unknown {
-            kind: kind.to_owned(),
-            known: known(),
-        })
+        .ok_or_else(|| PolicyError::Unknown { kind: kind.to_owned(), known: known() })
 }
 
 /// Makes a policy from its name and settings.
@@ -31,11 +28,9 @@ pub fn build(kind: &str, settings: &Table) -> Result<Box<dyn Policy>, PolicyErro
 /// Makes a policy from TOML: either a document with a table `[policy]`, or that table alone. The
 /// key `kind` names the policy, the others are its settings.
 pub fn from_toml(text: &str) -> Result<Box<dyn Policy>, PolicyError> {
-    let document: Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| PolicyError::Syntax {
-            fault: error.message().trim().replace('\n', " "),
-        })?;
+    let document: Table = text.parse().map_err(|error: toml::de::Error| PolicyError::Syntax {
+        fault: error.message().trim().replace('\n', " "),
+    })?;
     let mut settings = match document.get("policy") {
         Some(Value::Table(policy)) => policy.clone(),
         Some(_) | None => document,
@@ -57,9 +52,7 @@ pub fn settings_from_pairs<'a>(
             .split_once('=')
             .filter(|(key, value)| !key.trim().is_empty() && !value.trim().is_empty());
         let Some((key, value)) = named else {
-            return Err(PolicyError::Pair {
-                text: pair.to_owned(),
-            });
+            return Err(PolicyError::Pair { text: pair.to_owned() });
         };
         table.insert(key.trim().to_owned(), value_of(value.trim()));
     }
@@ -69,9 +62,7 @@ pub fn settings_from_pairs<'a>(
 /// The name that somebody who wrote `kind` may have meant.
 pub fn suggestion(kind: &str) -> Option<&'static str> {
     let near = all().map(|def| (distance(kind, def.kind), def.kind));
-    near.filter(|(slips, _)| *slips <= SLIPS_MAX)
-        .min()
-        .map(|(_, name)| name)
+    near.filter(|(slips, _)| *slips <= SLIPS_MAX).min().map(|(_, name)| name)
 }
 
 fn known() -> String {

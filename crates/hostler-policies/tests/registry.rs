@@ -6,9 +6,7 @@ use hostler_policies::registry::settings_from_pairs;
 use hostler_policies::{all, build, find, from_toml, suggestion};
 
 fn fault<Policy>(result: Result<Policy, PolicyError>) -> String {
-    result
-        .err()
-        .map_or("built".to_owned(), |error| error.to_string())
+    result.err().map_or("built".to_owned(), |error| error.to_string())
 }
 
 fn check_fault(toml: &str, expected: Expect) {
@@ -21,11 +19,7 @@ fn every_policy_builds_from_its_own_defaults() {
         let defaults = (def.defaults)();
         let names: Vec<&str> = def.settings.iter().map(|setting| setting.name).collect();
         assert_eq!(fault((def.build)(&defaults)), "built", "{}", def.kind);
-        assert!(
-            defaults.keys().all(|key| names.contains(&key.as_str())),
-            "{}",
-            def.kind
-        );
+        assert!(defaults.keys().all(|key| names.contains(&key.as_str())), "{}", def.kind);
     }
 }
 
@@ -60,7 +54,9 @@ fn what_is_wrong_is_named_with_what_would_do() {
     );
     check_fault(
         "head = 'skips'",
-        expect!["the policy has no `kind`; known: conservative-backfill, fifo, fifo-backfill, priority, sjf, srtf"],
+        expect![
+            "the policy has no `kind`; known: conservative-backfill, fifo, fifo-backfill, priority, sjf, srtf"
+        ],
     );
     check_fault(
         "kind = ",

@@ -9,75 +9,22 @@ use hostler_sim::report::{render, table};
 const JOBS: usize = 4_000;
 const DAYS: f64 = 9.0;
 const POLICIES: [(&str, &str, f64, f64, f64); 10] = [
-    (
-        "fifo",
-        "first come, first served; the head of the queue blocks",
-        1.0,
-        1.0,
-        0.0,
-    ),
-    (
-        "fifo-backfill",
-        "first come, first served, short jobs fill the gaps",
-        0.62,
-        1.1,
-        0.0,
-    ),
+    ("fifo", "first come, first served; the head of the queue blocks", 1.0, 1.0, 0.0),
+    ("fifo-backfill", "first come, first served, short jobs fill the gaps", 0.62, 1.1, 0.0),
     ("sjf", "shortest estimated job first", 0.36, 2.4, 0.0),
-    (
-        "srtf",
-        "shortest remaining time first, preempts",
-        0.31,
-        2.9,
-        1_204.0,
-    ),
-    (
-        "las",
-        "least GPU time received first, re-ranked every round",
-        0.41,
-        1.3,
-        2_871.0,
-    ),
-    (
-        "priority",
-        "highest priority first, preempts lower ones",
-        0.74,
-        1.9,
-        812.0,
-    ),
-    (
-        "max-min-fairness",
-        "evens out the share every tenant receives",
-        0.58,
-        0.8,
-        1_530.0,
-    ),
-    (
-        "elastic",
-        "grows and shrinks jobs with the free capacity",
-        0.44,
-        0.9,
-        640.0,
-    ),
-    (
-        "gavel",
-        "most throughput over unlike GPUs, by linear program",
-        0.47,
-        1.0,
-        3_310.0,
-    ),
+    ("srtf", "shortest remaining time first, preempts", 0.31, 2.9, 1_204.0),
+    ("las", "least GPU time received first, re-ranked every round", 0.41, 1.3, 2_871.0),
+    ("priority", "highest priority first, preempts lower ones", 0.74, 1.9, 812.0),
+    ("max-min-fairness", "evens out the share every tenant receives", 0.58, 0.8, 1_530.0),
+    ("elastic", "grows and shrinks jobs with the free capacity", 0.44, 0.9, 640.0),
+    ("gavel", "most throughput over unlike GPUs, by linear program", 0.47, 1.0, 3_310.0),
     ("pack", "fits small jobs onto shared GPUs", 0.52, 1.2, 0.0),
 ];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let path = arguments
-        .get(1)
-        .map_or("hostler-report.html", String::as_str);
-    let policies = arguments
-        .get(2)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(6);
+    let path = arguments.get(1).map_or("hostler-report.html", String::as_str);
+    let policies = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(6);
     let report = sample(policies);
     print!("{}", table::text(&report, false));
     let page = render(&report);
@@ -92,12 +39,7 @@ fn sample(policies: usize) -> Report {
         command: "hostler compare --jobs 4000 --load 0.9 --seed 7 --report hostler-report.html"
             .to_owned(),
         columns: columns(),
-        runs: POLICIES
-            .iter()
-            .take(policies)
-            .enumerate()
-            .map(run)
-            .collect(),
+        runs: POLICIES.iter().take(policies).enumerate().map(run).collect(),
         notes: vec!["Made-up numbers: a sample of the page, not a measurement.".to_owned()],
     }
 }
@@ -106,107 +48,23 @@ fn columns() -> Vec<Column> {
     use Better::{Higher, Lower, Neither};
     use Format::{Count, Duration, Number, Percent};
     let rows = [
-        (
-            "avg_jct",
-            "avg JCT",
-            "time",
-            Lower,
-            Duration,
-            "Mean time from submission to completion.",
-        ),
-        (
-            "p50_jct",
-            "median JCT",
-            "time",
-            Lower,
-            Duration,
-            "Half of the jobs complete within it.",
-        ),
-        (
-            "p99_jct",
-            "p99 JCT",
-            "time",
-            Lower,
-            Duration,
-            "99 of 100 jobs complete within it.",
-        ),
-        (
-            "avg_wait",
-            "avg wait",
-            "time",
-            Lower,
-            Duration,
-            "Mean time from submission to start.",
-        ),
-        (
-            "p99_wait",
-            "p99 wait",
-            "time",
-            Lower,
-            Duration,
-            "99 of 100 jobs start within it.",
-        ),
-        (
-            "makespan",
-            "makespan",
-            "time",
-            Lower,
-            Duration,
-            "First submission to last completion.",
-        ),
-        (
-            "allocated",
-            "GPUs allocated",
-            "share of GPUs",
-            Higher,
-            Percent,
-            "Mean share held.",
-        ),
-        (
-            "used",
-            "GPUs used",
-            "share of GPUs",
-            Higher,
-            Percent,
-            "Mean share that does work.",
-        ),
-        (
-            "fairness",
-            "fairness",
-            "index",
-            Higher,
-            Number,
-            "Jain's index of slow-down by tenant.",
-        ),
-        (
-            "preemptions",
-            "preemptions",
-            "times",
-            Lower,
-            Count,
-            "Jobs stopped to run another.",
-        ),
-        (
-            "finished",
-            "jobs done",
-            "jobs",
-            Neither,
-            Count,
-            "Jobs that completed.",
-        ),
+        ("avg_jct", "avg JCT", "time", Lower, Duration, "Mean time from submission to completion."),
+        ("p50_jct", "median JCT", "time", Lower, Duration, "Half of the jobs complete within it."),
+        ("p99_jct", "p99 JCT", "time", Lower, Duration, "99 of 100 jobs complete within it."),
+        ("avg_wait", "avg wait", "time", Lower, Duration, "Mean time from submission to start."),
+        ("p99_wait", "p99 wait", "time", Lower, Duration, "99 of 100 jobs start within it."),
+        ("makespan", "makespan", "time", Lower, Duration, "First submission to last completion."),
+        ("allocated", "GPUs allocated", "share of GPUs", Higher, Percent, "Mean share held."),
+        ("used", "GPUs used", "share of GPUs", Higher, Percent, "Mean share that does work."),
+        ("fairness", "fairness", "index", Higher, Number, "Jain's index of slow-down by tenant."),
+        ("preemptions", "preemptions", "times", Lower, Count, "Jobs stopped to run another."),
+        ("finished", "jobs done", "jobs", Neither, Count, "Jobs that completed."),
     ];
     let column =
         |(key, label, unit, better, format, explanation): (&str, &str, &str, _, _, &str)| {
             let [key, label, unit, explanation] =
                 [key, label, unit, explanation].map(str::to_owned);
-            Column {
-                key,
-                label,
-                unit,
-                explanation,
-                better,
-                format,
-            }
+            Column { key, label, unit, explanation, better, format }
         };
     rows.into_iter().map(column).collect()
 }
@@ -220,11 +78,8 @@ fn run((index, policy): (usize, &(&str, &str, f64, f64, f64))) -> Run {
         let work = (7.6 + 1.7 * random.normal()).exp().min(4e5);
         let unlucky = random.next() < 0.04;
         let wait = (8.0 * speed + 1.6 * random.normal()).exp() * speed * 4.0;
-        let wait = if random.next() < 0.25 {
-            0.0
-        } else {
-            wait * if unlucky { 9.0 * tail } else { 1.0 }
-        };
+        let wait =
+            if random.next() < 0.25 { 0.0 } else { wait * if unlucky { 9.0 * tail } else { 1.0 } };
         works.push(work + wait);
         waits.push(wait);
     }
@@ -244,11 +99,7 @@ fn run((index, policy): (usize, &(&str, &str, f64, f64, f64))) -> Run {
     ];
     Run {
         policy: name.to_owned(),
-        settings: if name == "las" {
-            "round_secs = 360".to_owned()
-        } else {
-            String::new()
-        },
+        settings: if name == "las" { "round_secs = 360".to_owned() } else { String::new() },
         summary: summary.to_owned(),
         values: values.into_iter().map(Some).collect(),
         jct_cdf: cdf(&works),
@@ -279,10 +130,8 @@ fn series(random: &mut Random, speed: f64) -> Series {
 
 fn tenants(random: &mut Random, speed: f64, tail: f64) -> Vec<Tenant> {
     let tenant = |index: usize, random: &mut Random| Tenant {
-        name: format!(
-            "team-{}",
-            ["vision", "speech", "search", "ads", "robots"][index % 5]
-        ) + &format!("-{index:02}"),
+        name: format!("team-{}", ["vision", "speech", "search", "ads", "robots"][index % 5])
+            + &format!("-{index:02}"),
         jobs: 400 / (index as u64 + 1) + 12,
         gpu_hours: 21_000.0 / (index as f64 + 1.0) * (0.8 + 0.4 * random.next()),
         avg_jct_s: 20_000.0 * speed * (0.6 + random.next()),
@@ -306,23 +155,17 @@ fn heat(random: &mut Random, speed: f64) -> Heat {
     };
     for (model, count, gpus) in models {
         for number in 0..count {
-            heat.machines
-                .push(format!("{}-{number:03}", model.to_lowercase()));
+            heat.machines.push(format!("{}-{number:03}", model.to_lowercase()));
             heat.groups.push(model.to_owned());
             let mut held = gpus;
             let fault = (random.next() < 0.06).then(|| (random.next() * 170.0) as usize);
             for step in 0..192_usize {
-                let busy = if step > 173 {
-                    0.35
-                } else {
-                    0.97 - 0.12 * speed
-                };
+                let busy = if step > 173 { 0.35 } else { 0.97 - 0.12 * speed };
                 if random.next() < 0.18 {
                     held = (0..gpus).filter(|_| random.next() < busy).count();
                 }
                 let down = fault.is_some_and(|from| (from..from + 20).contains(&step));
-                heat.cells
-                    .push(if down { 255 } else { (held * 100 / gpus) as u8 });
+                heat.cells.push(if down { 255 } else { (held * 100 / gpus) as u8 });
             }
         }
     }
@@ -333,11 +176,7 @@ fn cdf(values: &[f64]) -> Vec<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len() as f64;
-    sorted
-        .into_iter()
-        .enumerate()
-        .map(|(rank, value)| (value, (rank + 1) as f64 / count))
-        .collect()
+    sorted.into_iter().enumerate().map(|(rank, value)| (value, (rank + 1) as f64 / count)).collect()
 }
 
 fn mean(values: &[f64]) -> f64 {

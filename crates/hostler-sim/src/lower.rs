@@ -100,10 +100,7 @@ impl Workload {
     /// Joins a trace and a cluster.
     pub fn new(trace: Trace, cluster: &Cluster) -> Result<Workload, LowerError> {
         let models = cluster.gpu_models.iter().map(gpu_model).collect();
-        let mut site = Site {
-            models,
-            ..Site::default()
-        };
+        let mut site = Site { models, ..Site::default() };
         lower_nodes(cluster, &mut site)?;
         if site.nodes.is_empty() {
             return Err(LowerError::NoNodes);
@@ -137,10 +134,7 @@ impl Workload {
 
     /// The jobs, in order of submission.
     pub fn arrivals(&self) -> TraceArrivals<'_> {
-        TraceArrivals {
-            workload: self,
-            next: 0,
-        }
+        TraceArrivals { workload: self, next: 0 }
     }
 
     /// Users become tenants in order of appearance.
@@ -153,10 +147,7 @@ impl Workload {
                     "" => "(unknown)",
                     name => name,
                 };
-                tenants.push(Tenant {
-                    name: name.into(),
-                    weight: 1,
-                });
+                tenants.push(Tenant { name: name.into(), weight: 1 });
                 TenantId(tenants.len() as u32 - 1)
             });
             self.tenants.push(tenant);
@@ -170,11 +161,7 @@ impl Workload {
             }
             let names = self.trace.text.get(task.gpu_models).split('|');
             let known = |name: &str| {
-                let at = self
-                    .site
-                    .models
-                    .iter()
-                    .position(|model| &*model.name == name)?;
+                let at = self.site.models.iter().position(|model| &*model.name == name)?;
                 Some(ModelSet::one(ModelId(at as u32)))
             };
             // A model that the cluster lacks adds nothing; a job left with none is rejected.
@@ -192,11 +179,7 @@ impl Workload {
             name: self.trace.text.get(job.job_id).into(),
             tenant: self.tenants[at],
             group: (!job.group_tag.is_empty()).then_some(GroupId(job.group_tag.0)),
-            kind: if on_gpus {
-                JobKind::Training
-            } else {
-                JobKind::Batch
-            },
+            kind: if on_gpus { JobKind::Training } else { JobKind::Batch },
             elastic: elastic(tasks),
             gangs,
             priority: job.priority,
@@ -230,22 +213,14 @@ impl Workload {
             "evaluator" => Role::Evaluator,
             _ => Role::Worker,
         };
-        Gang {
-            role,
-            count: task.count,
-            min_count: task.count,
-            demand,
-        }
+        Gang { role, count: task.count, min_count: task.count, demand }
     }
 }
 
 fn elastic(tasks: &[TaskRow]) -> Option<Elastic> {
     let [task] = tasks else { return None };
     let (min, max) = (task.min_count.or(task.count), task.max_count.or(task.count));
-    (min < task.count || max > task.count).then_some(Elastic {
-        min,
-        max: max.max(task.count),
-    })
+    (min < task.count || max > task.count).then_some(Elastic { min, max: max.max(task.count) })
 }
 
 /// Refuses what the simulator cannot run; the answer is the job's run time.
@@ -254,43 +229,24 @@ fn check_job(trace: &Trace, job: &JobRow) -> Result<Span, LowerError> {
     let tasks = &trace.tasks[job.tasks()];
     if tasks.is_empty() || tasks.len() > GANGS_PER_JOB_MAX {
         let (tasks, max) = (tasks.len(), GANGS_PER_JOB_MAX);
-        return Err(LowerError::Roles {
-            job: name(),
-            line: job.line,
-            tasks,
-            max,
-        });
+        return Err(LowerError::Roles { job: name(), line: job.line, tasks, max });
     }
     for task in tasks {
         if task.count == 0 || task.count > TASKS_PER_JOB_MAX {
             let (line, count, max) = (task.line, task.count, TASKS_PER_JOB_MAX);
-            return Err(LowerError::Count {
-                job: name(),
-                line,
-                count,
-                max,
-            });
+            return Err(LowerError::Count { job: name(), line, count, max });
         }
         let gpu = task.gpu_milli.or(0);
         if gpu > 1000 && !gpu.is_multiple_of(1000) {
-            return Err(LowerError::Gpu {
-                job: name(),
-                line: task.line,
-                gpu,
-            });
+            return Err(LowerError::Gpu { job: name(), line: task.line, gpu });
         }
     }
     let recorded = |task: &TaskRow| {
         let span = task.end_ms.get().zip(task.start_ms.get());
-        task.duration_ms
-            .get()
-            .or(span.map(|(end, start)| end.saturating_sub(start)))
+        task.duration_ms.get().or(span.map(|(end, start)| end.saturating_sub(start)))
     };
     let longest = tasks.iter().filter_map(recorded).max();
-    let longest = longest.ok_or_else(|| LowerError::NoDuration {
-        job: name(),
-        line: job.line,
-    })?;
+    let longest = longest.ok_or_else(|| LowerError::NoDuration { job: name(), line: job.line })?;
     Ok(Span::from_millis(longest).max(Span(1)))
 }
 
@@ -321,8 +277,7 @@ fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
         if *id == next {
             let rack = racks.len() as u32;
             let rack = *racks.entry(row.rack).or_insert(rack);
-            site.nodes
-                .push(node_spec(cluster, row, rack, &site.models)?);
+            site.nodes.push(node_spec(cluster, row, rack, &site.models)?);
         }
     }
     for (node, mut lives) in intervals.into_values() {
@@ -333,20 +288,12 @@ fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
                 && from > start
             {
                 let lasts = Some(Span::from_secs(from - start));
-                site.faults.push(Fault::NodeDown {
-                    node,
-                    at: Time::from_secs(start),
-                    lasts,
-                });
+                site.faults.push(Fault::NodeDown { node, at: Time::from_secs(start), lasts });
             }
             gap_from = to;
         }
         if let Some(end) = gap_from.filter(|end| *end > 0) {
-            site.faults.push(Fault::NodeDown {
-                node,
-                at: Time::from_secs(end),
-                lasts: None,
-            });
+            site.faults.push(Fault::NodeDown { node, at: Time::from_secs(end), lasts: None });
         }
     }
     Ok(())
@@ -365,9 +312,7 @@ fn node_spec(
     }
     let model = cluster.text.get(row.gpu_model);
     let model = models.iter().position(|known| &*known.name == model);
-    let gpu_model = model
-        .filter(|_| row.gpu_count > 0)
-        .map(|at| ModelId(at as u32));
+    let gpu_model = model.filter(|_| row.gpu_count > 0).map(|at| ModelId(at as u32));
     let islands = match (row.islands.get(), row.link) {
         (Some(islands), _) => islands,
         // Without fast links each GPU is an island of its own.
@@ -379,11 +324,7 @@ fn node_spec(
         cpu: Milli(row.cpu_milli.or(PLENTY)),
         mem: Mib(row.mem_mib.or(PLENTY)),
         gpu_model,
-        gpus: if gpu_model.is_some() {
-            row.gpu_count
-        } else {
-            0
-        },
+        gpus: if gpu_model.is_some() { row.gpu_count } else { 0 },
         island_gpus: row.gpu_count.checked_div(islands).unwrap_or(0),
         rack,
         nic_mbps: row.nic_mbps.or(0),
@@ -399,11 +340,7 @@ pub struct TraceArrivals<'a> {
 
 impl Arrivals for TraceArrivals<'_> {
     fn next_at(&self) -> Option<Time> {
-        self.workload
-            .trace
-            .jobs
-            .get(self.next)
-            .map(|job| Time::from_millis(job.submit_ms))
+        self.workload.trace.jobs.get(self.next).map(|job| Time::from_millis(job.submit_ms))
     }
 
     fn take(&mut self) -> Option<(JobId, Arc<JobSpec>)> {

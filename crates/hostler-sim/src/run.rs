@@ -32,19 +32,11 @@ pub fn simulate<Watcher: Watch>(
     if let Some(recorder) = recorder {
         engine = engine.with_recorder(recorder);
     }
-    let mut world = World::new(
-        workload.site.clone(),
-        workload.arrivals(),
-        workload.truth.clone(),
-    );
+    let mut world = World::new(workload.site.clone(), workload.arrivals(), workload.truth.clone());
     executor::run(&mut world, &mut engine);
     let events = engine.events();
     let (state, watch) = engine.into_parts();
-    Finished {
-        state,
-        watch,
-        events,
-    }
+    Finished { state, watch, events }
 }
 
 /// The predictor for a source of estimates.

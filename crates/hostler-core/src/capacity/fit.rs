@@ -58,22 +58,11 @@ impl Capacity {
         };
         let cpu = Milli(demand.cpu.0 * tasks);
         let mem = Mib(demand.mem.0 * tasks);
-        Some(Part {
-            gang,
-            node: id,
-            tasks,
-            cpu,
-            mem,
-            slices,
-        })
+        Some(Part { gang, node: id, tasks, cpu, mem, slices })
     }
 
     fn model_allowed(&self, node: &NodeFree, demand: &Demand) -> bool {
-        node.class > 0
-            && demand
-                .models
-                .set()
-                .contains(ModelId(u32::from(node.class) - 1))
+        node.class > 0 && demand.models.set().contains(ModelId(u32::from(node.class) - 1))
     }
 
     /// GPU memory that each task books on a device of the node.
@@ -95,22 +84,14 @@ impl Capacity {
     }
 
     fn island_of(&self, node: &NodeFree, local: usize) -> usize {
-        if node.island_gpus == 0 {
-            0
-        } else {
-            local / usize::from(node.island_gpus)
-        }
+        if node.island_gpus == 0 { 0 } else { local / usize::from(node.island_gpus) }
     }
 
     /// Tasks that fit each island of the node, by GPUs alone.
     fn island_slots(&self, id: NodeId, demand: &Demand) -> impl Iterator<Item = u32> {
         let node = &self.nodes[id.index()];
         let devices = self.devices_of(id);
-        let size = if node.island_gpus == 0 {
-            devices.len()
-        } else {
-            node.island_gpus.into()
-        };
+        let size = if node.island_gpus == 0 { devices.len() } else { node.island_gpus.into() };
         devices.chunks(size.max(1)).map(move |island| {
             if demand.gpu.is_fraction() {
                 self.fraction_slots(node, island, demand)
@@ -125,10 +106,7 @@ impl Capacity {
     fn fraction_slices(&self, id: NodeId, demand: &Demand, tasks: u32) -> Vec<Slice> {
         let node = &self.nodes[id.index()];
         let mem = self.device_mem(node, demand);
-        let share = Share::Fraction {
-            compute: demand.gpu,
-            mem: Mib(mem),
-        };
+        let share = Share::Fraction { compute: demand.gpu, mem: Mib(mem) };
         let mut devices = [None; DEVICES_PER_NODE_MAX];
         let island = self.island_for(id, demand, tasks);
         for (local, device) in self.devices_of(id).iter().enumerate() {
@@ -137,16 +115,11 @@ impl Capacity {
         }
         let take = |_| {
             let local = tightest(&devices, demand.gpu, mem).expect("slots counted room for it");
-            let device = devices[local]
-                .as_mut()
-                .expect("tightest picks a device that is there");
+            let device = devices[local].as_mut().expect("tightest picks a device that is there");
             device.compute -= demand.gpu.0 as u16;
             device.mem -= mem;
             device.holders += 1;
-            Slice {
-                device: DeviceId(node.first_device + local as u32),
-                share,
-            }
+            Slice { device: DeviceId(node.first_device + local as u32), share }
         };
         (0..tasks).map(take).collect()
     }
@@ -177,10 +150,7 @@ impl Capacity {
                 free[island] -= 1;
                 needed -= 1;
                 let device = DeviceId(node.first_device + from as u32);
-                slices.push(Slice {
-                    device,
-                    share: Share::Whole,
-                });
+                slices.push(Slice { device, share: Share::Whole });
             }
         }
         slices
@@ -193,8 +163,7 @@ impl Capacity {
         }
         let islands = self.island_slots(id, demand).enumerate();
         let able = islands.filter(|&(_, slots)| slots >= tasks);
-        able.min_by_key(|&(_, slots)| slots)
-            .map(|(island, _)| island)
+        able.min_by_key(|&(_, slots)| slots).map(|(island, _)| island)
     }
 }
 
@@ -204,20 +173,10 @@ fn per(free: u32, asked: u32) -> u32 {
 
 /// Smallest sufficient island; when none suffices, the largest, to touch few of them.
 fn best_island(free: &[u8; DEVICES_PER_NODE_MAX], needed: u8) -> usize {
-    let islands = || {
-        free.iter()
-            .copied()
-            .enumerate()
-            .filter(|&(_, count)| count > 0)
-    };
-    let enough = islands()
-        .filter(|&(_, count)| count >= needed)
-        .min_by_key(|&(_, count)| count);
+    let islands = || free.iter().copied().enumerate().filter(|&(_, count)| count > 0);
+    let enough = islands().filter(|&(_, count)| count >= needed).min_by_key(|&(_, count)| count);
     let largest = || islands().max_by_key(|&(at, count)| (count, std::cmp::Reverse(at)));
-    enough
-        .or_else(largest)
-        .expect("slots counted the free devices")
-        .0
+    enough.or_else(largest).expect("slots counted the free devices").0
 }
 
 fn tightest(
@@ -229,6 +188,5 @@ fn tightest(
         let device = device.as_ref()?;
         (u32::from(device.compute) >= gpu.0 && device.mem >= mem).then_some((at, device))
     });
-    able.min_by_key(|&(at, device)| (device.holders == 0, device.compute, at))
-        .map(|(at, _)| at)
+    able.min_by_key(|&(at, device)| (device.holders == 0, device.compute, at)).map(|(at, _)| at)
 }

@@ -128,9 +128,8 @@ impl ClassIndex {
 }
 
 fn union_of<'a>(sets: impl Iterator<Item = &'a BitSet>) -> BitSet {
-    sets.filter(|set| !set.is_empty())
-        .fold(BitSet::default(), |mut all, set| {
-            all.union(set);
-            all
-        })
+    sets.filter(|set| !set.is_empty()).fold(BitSet::default(), |mut all, set| {
+        all.union(set);
+        all
+    })
 }

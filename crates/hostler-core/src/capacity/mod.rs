@@ -95,14 +95,9 @@ pub enum Refusal {
 
 impl Capacity {
     pub(crate) fn add_model(&mut self, model: &GpuModel) {
-        let size = ModelSize {
-            mem: model.mem,
-            mig_slices: model.mig_slices,
-            tier: model.tier,
-        };
+        let size = ModelSize { mem: model.mem, mig_slices: model.mig_slices, tier: model.tier };
         self.models.push(size);
-        self.classes
-            .resize_with(self.models.len() + 1, ClassIndex::default);
+        self.classes.resize_with(self.models.len() + 1, ClassIndex::default);
         let mut by_tier: Vec<u8> = (0..=self.models.len() as u8).collect();
         by_tier.sort_by_key(|&class| match class {
             0 => (0, 0),
@@ -116,11 +111,7 @@ impl Capacity {
             self.classes.push(ClassIndex::default());
             self.by_tier.push(0);
         }
-        assert_eq!(
-            node.first_device.index(),
-            self.devices.len(),
-            "devices are numbered in order"
-        );
+        assert_eq!(node.first_device.index(), self.devices.len(), "devices are numbered in order");
         let class = node.spec.gpu_model.map_or(0, |model| model.0 as u8 + 1);
         let device_mem = match class {
             0 => 0,
@@ -133,8 +124,7 @@ impl Capacity {
             slices: 0,
             layout: Layout::Shared,
         };
-        self.devices
-            .extend(std::iter::repeat_n(device, node.spec.gpus as usize));
+        self.devices.extend(std::iter::repeat_n(device, node.spec.gpus as usize));
         self.nodes.push(NodeFree {
             cpu: node.spec.cpu,
             mem: node.spec.mem,
@@ -183,20 +173,12 @@ impl Capacity {
 
     /// Free compute on the devices of a node, over all of them.
     pub fn gpu_free(&self, id: NodeId) -> Milli {
-        Milli(
-            self.devices_of(id)
-                .iter()
-                .map(|device| u32::from(device.compute))
-                .sum(),
-        )
+        Milli(self.devices_of(id).iter().map(|device| u32::from(device.compute)).sum())
     }
 
     /// Free compute on devices that are partly held: idle, but of no use to whole-GPU jobs.
     pub fn gpu_rest(&self, id: NodeId) -> Milli {
-        let touched = self
-            .devices_of(id)
-            .iter()
-            .filter(|device| device.holders > 0);
+        let touched = self.devices_of(id).iter().filter(|device| device.holders > 0);
         Milli(touched.map(|device| u32::from(device.compute)).sum())
     }
 
@@ -204,9 +186,7 @@ impl Capacity {
     pub fn book(&mut self, placement: &Placement) -> Result<(), Refusal> {
         for (at, part) in placement.parts.iter().enumerate() {
             if let Err(refusal) = self.book_part(part) {
-                placement.parts[..at]
-                    .iter()
-                    .for_each(|part| self.release_part(part));
+                placement.parts[..at].iter().for_each(|part| self.release_part(part));
                 return Err(refusal);
             }
         }
@@ -225,10 +205,7 @@ impl Capacity {
 
     /// Gives all parts back.
     pub fn release(&mut self, placement: &Placement) {
-        placement
-            .parts
-            .iter()
-            .for_each(|part| self.release_part(part));
+        placement.parts.iter().for_each(|part| self.release_part(part));
     }
 
     /// Books one part, or nothing.
@@ -272,9 +249,7 @@ impl Capacity {
         for (at, slice) in slices.iter().enumerate() {
             let inside = devices.contains(&slice.device.0);
             if !inside || !self.book_slice(slice, size) {
-                slices[..at]
-                    .iter()
-                    .for_each(|slice| self.release_slice(slice, size));
+                slices[..at].iter().for_each(|slice| self.release_slice(slice, size));
                 return Err(Refusal::Device(slice.device));
             }
         }
@@ -312,11 +287,7 @@ impl Capacity {
         free.mem += slice.share.mem(size.mem).0;
         free.slices &= !slice_mask(slice.share);
         free.holders -= 1;
-        assert!(
-            free.compute <= 1000,
-            "{:?} has more than itself free",
-            slice.device
-        );
+        assert!(free.compute <= 1000, "{:?} has more than itself free", slice.device);
     }
 
     /// Takes a node out of the index while it changes.
@@ -350,11 +321,7 @@ impl Capacity {
 
     fn size_of_class(&self, class: u8) -> ModelSize {
         match class {
-            0 => ModelSize {
-                mem: Mib(0),
-                mig_slices: 0,
-                tier: 0,
-            },
+            0 => ModelSize { mem: Mib(0), mig_slices: 0, tier: 0 },
             gpu => self.models[usize::from(gpu) - 1],
         }
     }

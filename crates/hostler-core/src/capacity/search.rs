@@ -41,13 +41,8 @@ impl Capacity {
             }
             Models::Any | Models::OneOf(_) => {
                 let allowed = demand.models.set();
-                let classes = self
-                    .by_tier
-                    .iter()
-                    .filter(|&&class| class_in(allowed, class));
-                classes
-                    .copied()
-                    .any(|class| self.visit_class(walk, class, demand.gpu, &mut each));
+                let classes = self.by_tier.iter().filter(|&&class| class_in(allowed, class));
+                classes.copied().any(|class| self.visit_class(walk, class, demand.gpu, &mut each));
             }
         }
     }
@@ -82,12 +77,7 @@ impl Capacity {
     }
 
     fn visit_by_level(&self, walk: Walk, visit: &mut impl FnMut(u32) -> bool) {
-        let levels = self
-            .classes
-            .iter()
-            .map(|index| index.level_count())
-            .max()
-            .unwrap_or(0);
+        let levels = self.classes.iter().map(|index| index.level_count()).max().unwrap_or(0);
         let classes = |level: usize, visit: &mut dyn FnMut(u32) -> bool| {
             let mut visit = visit;
             self.by_tier

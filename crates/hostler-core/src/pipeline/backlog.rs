@@ -46,10 +46,7 @@ impl Backlog {
     fn start_anew(&mut self, view: &View<'_>, order: &dyn Order) -> News {
         self.keys.clear();
         self.order.clear();
-        let mut news = News {
-            all: true,
-            ..News::default()
-        };
+        let mut news = News { all: true, ..News::default() };
         for id in view.pending() {
             news.came.extend(self.add(view, order, *id));
         }

@@ -98,8 +98,7 @@ impl Pipeline {
         }
         let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
         if let Ok(placement) = place_job(&*self.place, plan.free_mut(), spec) {
-            plan.start(rank.1, placement)
-                .expect("a waiting job starts on free nodes");
+            plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
             return rest.next();
         }
         match self.place.choose(plan.free(), 0, &shape.least, count) {
@@ -124,8 +123,7 @@ impl Pipeline {
         }
         let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
         if let Ok(placement) = place_job(&*self.place, plan.free_mut(), spec) {
-            plan.start(rank.1, placement)
-                .expect("a waiting job starts on free nodes");
+            plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
         }
     }
 }

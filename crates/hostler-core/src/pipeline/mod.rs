@@ -118,10 +118,7 @@ fn explain(view: &View<'_>, plan: &mut Plan<'_>, rank: &backlog::Rank, reason: R
 
 /// That a job does not fit, with a bound on how much of it would.
 fn no_capacity(plan: &Plan<'_>, spec: &JobSpec) -> Reason {
-    let bounds = spec
-        .gangs
-        .iter()
-        .map(|gang| plan.free().slots_bound(&gang.demand));
+    let bounds = spec.gangs.iter().map(|gang| plan.free().slots_bound(&gang.demand));
     let tasks = spec.tasks();
     let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
     Reason::NoCapacity { tasks, fit }

@@ -79,8 +79,7 @@ impl Pipeline {
         {
             return false;
         }
-        plan.start(rank.1, placement)
-            .expect("a waiting job starts on free nodes");
+        plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
         true
     }
 
@@ -98,9 +97,7 @@ impl Pipeline {
             return false;
         }
         pass.tried += 1;
-        let later = pass
-            .later
-            .get_or_insert_with(|| after_stops(view, plan.free()));
+        let later = pass.later.get_or_insert_with(|| after_stops(view, plan.free()));
         if let Ok(claim) = place_job(&*self.place, later, spec) {
             later.book(&claim).expect("the rule chose free resources");
             explain(view, plan, &rank, Reason::Preempting { victims: 0 });
@@ -115,24 +112,13 @@ impl Pipeline {
         let from = runners.len() - lifted;
         // The best of those lifted stay when the claim leaves them their place.
         let gives_way = |runner: &&Runner| later.book(&runner.placement).is_err();
-        let victims: Vec<LeaseId> = runners[from..]
-            .iter()
-            .filter(gives_way)
-            .map(|runner| runner.lease)
-            .collect();
+        let victims: Vec<LeaseId> =
+            runners[from..].iter().filter(gives_way).map(|runner| runner.lease).collect();
         runners.retain(|runner| !victims.contains(&runner.lease));
         for lease in &victims {
-            plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted)
-                .expect("it runs");
+            plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted).expect("it runs");
         }
-        explain(
-            view,
-            plan,
-            &rank,
-            Reason::Preempting {
-                victims: victims.len() as u32,
-            },
-        );
+        explain(view, plan, &rank, Reason::Preempting { victims: victims.len() as u32 });
         true
     }
 
@@ -164,11 +150,7 @@ impl Pipeline {
             .map(|lease| {
                 let job = view.job(lease.job).expect("a lease belongs to a job");
                 let rank = (self.order.key(view, job), job.id);
-                Runner {
-                    rank,
-                    lease: lease.id,
-                    placement: Arc::clone(&lease.placement),
-                }
+                Runner { rank, lease: lease.id, placement: Arc::clone(&lease.placement) }
             })
             .collect();
         runners.sort_by_key(|runner| runner.rank);
@@ -179,9 +161,7 @@ impl Pipeline {
 impl Pass {
     fn has_failed(&self, spec: &JobSpec) -> bool {
         let [gang] = &*spec.gangs else { return false };
-        self.failed
-            .get(&coarse(&gang.demand))
-            .is_some_and(|count| *count <= gang.count)
+        self.failed.get(&coarse(&gang.demand)).is_some_and(|count| *count <= gang.count)
     }
 
     fn note_failure(&mut self, spec: &JobSpec) {
@@ -201,7 +181,5 @@ fn after_stops(view: &View<'_>, free: &Capacity) -> Capacity {
 }
 
 fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
-    spec.gangs
-        .iter()
-        .all(|gang| free.slots_bound(&gang.demand) >= gang.count)
+    spec.gangs.iter().all(|gang| free.slots_bound(&gang.demand) >= gang.count)
 }

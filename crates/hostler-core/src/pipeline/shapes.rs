@@ -51,21 +51,13 @@ impl Shapes {
             Some(id) => *id,
             None => self.add_shape(least),
         };
-        self.shapes[id]
-            .gangs
-            .entry(gang.count)
-            .or_default()
-            .insert(rank);
+        self.shapes[id].gangs.entry(gang.count).or_default().insert(rank);
         Some(id)
     }
 
     fn add_shape(&mut self, least: Demand) -> usize {
-        let shape = Shape {
-            least: least.clone(),
-            bound: u32::MAX,
-            gangs: BTreeMap::new(),
-            listed: false,
-        };
+        let shape =
+            Shape { least: least.clone(), bound: u32::MAX, gangs: BTreeMap::new(), listed: false };
         let id = match self.unused.pop() {
             Some(id) => {
                 self.shapes[id] = shape;
@@ -113,10 +105,7 @@ impl Shapes {
     /// Raises the bounds of shapes that fit what is free on `node` now, and lists them.
     pub(super) fn freed(&mut self, free: &Capacity, node: NodeId, listed: &mut Vec<usize>) {
         let most = free.largest_gpu(node);
-        let end = Demand {
-            gpu: Milli(most.0 + 1),
-            ..Demand::default()
-        };
+        let end = Demand { gpu: Milli(most.0 + 1), ..Demand::default() };
         let cpu = free.node(node).cpu;
         let gpus = self.ids.range(..end);
         for (_, &id) in gpus.filter(|(least, _)| least.cpu <= cpu) {
@@ -147,8 +136,5 @@ fn list(shape: &mut Shape, id: usize, listed: &mut Vec<usize>) {
 pub(super) fn coarse(demand: &Demand) -> Demand {
     let mem = demand.mem.0;
     let drop = (32 - mem.leading_zeros()).saturating_sub(2);
-    Demand {
-        mem: Mib(mem >> drop << drop),
-        ..demand.clone()
-    }
+    Demand { mem: Mib(mem >> drop << drop), ..demand.clone() }
 }

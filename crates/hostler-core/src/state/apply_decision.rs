@@ -21,17 +21,10 @@ impl ClusterState {
                 job.admitted = true;
             }
             Decision::Reject { job, reason } => {
-                self.jobs
-                    .get_mut(job.0)
-                    .expect("the job is not over")
-                    .reason = *reason;
+                self.jobs.get_mut(job.0).expect("the job is not over").reason = *reason;
                 self.finish(*job, Ending::Rejected, watch);
             }
-            Decision::Start {
-                lease,
-                job,
-                placement,
-            } => {
+            Decision::Start { lease, job, placement } => {
                 assert_eq!(*lease, self.next_lease(), "leases are numbered in order");
                 self.begin_lease(*lease, *job, placement, watch);
             }
@@ -43,10 +36,7 @@ impl ClusterState {
             Decision::Repartition { device, layout } => self.repartition(*device, *layout),
             Decision::SetPower { node, power } => self.set_power(*node, *power, watch),
             Decision::Hold { job, reason } => {
-                self.jobs
-                    .get_mut(job.0)
-                    .expect("the job is not over")
-                    .reason = *reason;
+                self.jobs.get_mut(job.0).expect("the job is not over").reason = *reason;
             }
             Decision::Solve { .. } => {}
             Decision::WakeAt { at } => {
@@ -63,10 +53,7 @@ impl ClusterState {
         self.doomed.remove(&id);
         let now = self.now;
         let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
-        let job = self
-            .jobs
-            .get_mut(lease.job.0)
-            .expect("a lease belongs to a job");
+        let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
         let save = match how {
             StopHow::Checkpoint => job.spec.checkpoint.save,
             StopHow::Kill => Span::ZERO,
@@ -75,12 +62,7 @@ impl ClusterState {
         // The first reason stays: a preemption that has to be asked for twice is still one.
         let why = lease.stop.map_or(why, |stop| stop.why);
         let deadline = now + save + STOP_TIMEOUT;
-        lease.stop = Some(Stop {
-            how,
-            why,
-            asked,
-            deadline,
-        });
+        lease.stop = Some(Stop { how, why, asked, deadline });
         self.alarms.insert((deadline, id));
         if !matches!(job.phase, Phase::Stopping(_)) {
             job.phase = Phase::Stopping(id);
@@ -90,11 +72,7 @@ impl ClusterState {
 
     /// Changes where a stay is: the old placement goes back before the new one is booked.
     fn rebook(&mut self, id: LeaseId, placement: &Arc<Placement>, watch: &mut dyn Watch) {
-        let mut lease = self
-            .leases
-            .get(id.0)
-            .expect("the lease has not ended")
-            .clone();
+        let mut lease = self.leases.get(id.0).expect("the lease has not ended").clone();
         self.capacity.release(&lease.placement);
         if let Err(refusal) = self.capacity.book(placement) {
             panic!("{id:?} moves to what is taken: {refusal}");
@@ -102,10 +80,7 @@ impl ClusterState {
         self.unlink_nodes(id, &lease.placement);
         self.link_nodes(id, placement);
         self.account(&lease);
-        let job = self
-            .jobs
-            .get(lease.job.0)
-            .expect("a lease belongs to a job");
+        let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
         watch.ended(self.now, self, job, &lease);
         let rate = self.believed_rate(job, placement);
         if lease.expected_end != Time::NEVER {
@@ -126,10 +101,7 @@ impl ClusterState {
         if let Some(alarm) = self.alarm_of(lease) {
             self.alarms.remove(&(alarm, id));
         }
-        self.leases
-            .get_mut(id.0)
-            .expect("the lease has not ended")
-            .until = Some(until);
+        self.leases.get_mut(id.0).expect("the lease has not ended").until = Some(until);
         let lease = self.leases.get(id.0).expect("the lease has not ended");
         if let Some(alarm) = self.alarm_of(lease) {
             self.alarms.insert((alarm, id));
@@ -145,11 +117,7 @@ impl ClusterState {
     fn set_power(&mut self, id: NodeId, power: Power, watch: &mut dyn Watch) {
         let node = &mut self.nodes[id.index()];
         assert!(node.leases.is_empty(), "{id:?} is switched while in use");
-        assert_ne!(
-            power,
-            Power::On,
-            "{id:?}: only the executor can say that a node is on"
-        );
+        assert_ne!(power, Power::On, "{id:?}: only the executor can say that a node is on");
         node.power = power;
         let usable = node.usable();
         self.capacity.set_usable(id, usable);

@@ -34,11 +34,7 @@ impl ClusterState {
         match event {
             Event::ModelAdded { model, spec } => self.add_model(*model, spec),
             Event::TenantAdded { tenant, spec } => {
-                assert_eq!(
-                    tenant.index(),
-                    self.tenants.len(),
-                    "tenants are numbered in order"
-                );
+                assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
             }
             Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
@@ -52,22 +48,14 @@ impl ClusterState {
             Event::StartFailed { lease } => self.start_failed(*lease, watch),
             Event::Progress { lease, done } => self.progress(*lease, *done),
             Event::Checkpointed { lease, done } => self.checkpointed(*lease, *done),
-            Event::Stopped {
-                lease,
-                outcome,
-                done,
-                lost,
-            } => {
+            Event::Stopped { lease, outcome, done, lost } => {
                 self.stopped(*lease, *outcome, *done, *lost, watch);
             }
             Event::Estimated { job, estimate } => self.estimated(*job, *estimate),
             Event::Profiled { key, profile } => {
                 self.profiles.insert(*key, profile.clone());
             }
-            Event::Load {
-                job,
-                per_kilosecond,
-            } => self.load_changed(*job, *per_kilosecond),
+            Event::Load { job, per_kilosecond } => self.load_changed(*job, *per_kilosecond),
             Event::Solved { based_on, targets } => self.solved(*based_on, targets),
             Event::ModelLoaded { lease } => self.stale_unless(self.lease(*lease).is_some()),
             Event::PolicyChanged { .. } | Event::Timer => {}
@@ -79,15 +67,8 @@ impl ClusterState {
     }
 
     fn add_model(&mut self, model: ModelId, spec: &crate::cluster::GpuModel) {
-        assert_eq!(
-            model.index(),
-            self.models.len(),
-            "models are numbered in order"
-        );
-        assert!(
-            self.models.len() < MODELS_MAX,
-            "more than {MODELS_MAX} GPU models"
-        );
+        assert_eq!(model.index(), self.models.len(), "models are numbered in order");
+        assert!(self.models.len() < MODELS_MAX, "more than {MODELS_MAX} GPU models");
         self.capacity.add_model(spec);
         self.models.push(spec.clone());
     }
@@ -110,15 +91,8 @@ impl ClusterState {
     fn add_node(&mut self, id: NodeId, spec: &NodeSpec) {
         assert_eq!(id.index(), self.nodes.len(), "nodes are numbered in order");
         assert!(self.nodes.len() < NODES_MAX, "more than {NODES_MAX} nodes");
-        assert!(
-            spec.gpus as usize <= DEVICES_PER_NODE_MAX,
-            "{id:?} has too many GPUs"
-        );
-        assert_eq!(
-            spec.gpus == 0,
-            spec.gpu_model.is_none(),
-            "{id:?}: GPUs and model disagree"
-        );
+        assert!(spec.gpus as usize <= DEVICES_PER_NODE_MAX, "{id:?} has too many GPUs");
+        assert_eq!(spec.gpus == 0, spec.gpu_model.is_none(), "{id:?}: GPUs and model disagree");
         let node = Node {
             id,
             spec: spec.clone(),
@@ -162,10 +136,7 @@ impl ClusterState {
     fn write_off(&mut self, id: LeaseId) {
         let lease = self.leases.get(id.0).expect("the lease has not ended");
         let done = lease.believed_done(self.now);
-        let job = self
-            .jobs
-            .get_mut(lease.job.0)
-            .expect("a lease belongs to a job");
+        let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
         job.ledger.lost_work += done.saturating_sub(job.ledger.done);
     }
 
@@ -254,10 +225,7 @@ impl ClusterState {
         let live = match self.leases.get_mut(id.0) {
             Some(lease) if lease.started.is_none() && lease.stop.is_none() => {
                 lease.started = Some(now);
-                let job = self
-                    .jobs
-                    .get_mut(lease.job.0)
-                    .expect("a lease belongs to a job");
+                let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
                 job.phase = Phase::Running(id);
                 job.phase_since = now;
                 true
@@ -313,10 +281,7 @@ impl ClusterState {
             return;
         };
         let job_id = lease.job;
-        let job = self
-            .jobs
-            .get_mut(job_id.0)
-            .expect("a lease belongs to a job");
+        let job = self.jobs.get_mut(job_id.0).expect("a lease belongs to a job");
         job.ledger.done = job.ledger.done.max(done);
         job.ledger.lost_work += lost;
         let ending = match outcome {
@@ -332,10 +297,7 @@ impl ClusterState {
     fn interrupted(&mut self, id: LeaseId, otherwise: StopWhy, watch: &mut dyn Watch) {
         let lease = self.end_lease(id, watch);
         let why = lease.stop.map_or(otherwise, |stop| stop.why);
-        let job = self
-            .jobs
-            .get_mut(lease.job.0)
-            .expect("a lease belongs to a job");
+        let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
         if job.cancelled {
             return self.finish(lease.job, Ending::Cancelled, watch);
         }
@@ -378,10 +340,7 @@ impl ClusterState {
 
     fn refresh_expected_end(&mut self, id: LeaseId) {
         let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
-        let job = self
-            .jobs
-            .get(lease.job.0)
-            .expect("a lease belongs to a job");
+        let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
         let (seen, done) = lease.progress.unwrap_or((lease.since, Span::ZERO));
         let end = match job.remaining() {
             Some(remaining) => seen + remaining.saturating_sub(done).at(lease.rate),

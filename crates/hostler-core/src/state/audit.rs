@@ -12,27 +12,15 @@ impl ClusterState {
     ///
     /// Costs the size of the state: for tests and debug builds.
     pub fn audit(&self) {
-        let pending: BTreeSet<_> = self
-            .jobs
-            .iter()
-            .filter(|job| job.phase == Phase::Pending)
-            .map(|job| job.id)
-            .collect();
+        let pending: BTreeSet<_> =
+            self.jobs.iter().filter(|job| job.phase == Phase::Pending).map(|job| job.id).collect();
         assert_eq!(self.pending, pending, "the pending index is off");
-        let by_end: BTreeSet<_> = self
-            .leases
-            .iter()
-            .map(|lease| (lease.expected_end, lease.id))
-            .collect();
+        let by_end: BTreeSet<_> =
+            self.leases.iter().map(|lease| (lease.expected_end, lease.id)).collect();
         assert_eq!(self.by_end, by_end, "the index of expected ends is off");
         for lease in self.leases.iter() {
             let job = self.job(lease.job).expect("a lease belongs to a job");
-            assert_eq!(
-                job.lease(),
-                Some(lease.id),
-                "{:?} and its lease disagree",
-                job.id
-            );
+            assert_eq!(job.lease(), Some(lease.id), "{:?} and its lease disagree", job.id);
         }
         let holding = self.jobs.iter().filter(|job| job.lease().is_some()).count();
         assert_eq!(holding, self.leases.len(), "jobs and leases disagree");
@@ -56,26 +44,13 @@ impl ClusterState {
             }
         }
         for (device, compute) in &on_device {
-            assert!(
-                *compute <= 1000,
-                "{device:?} is booked {compute} thousandths"
-            );
+            assert!(*compute <= 1000, "{device:?} is booked {compute} thousandths");
         }
         for node in &self.nodes {
             let (cpu, mem, leases) = on_node.remove(&node.id).unwrap_or_default();
             let free = self.capacity.node(node.id);
-            assert_eq!(
-                free.cpu.0 + cpu,
-                node.spec.cpu.0,
-                "{:?}: CPU does not add up",
-                node.id
-            );
-            assert_eq!(
-                free.mem.0 + mem,
-                node.spec.mem.0,
-                "{:?}: memory does not add up",
-                node.id
-            );
+            assert_eq!(free.cpu.0 + cpu, node.spec.cpu.0, "{:?}: CPU does not add up", node.id);
+            assert_eq!(free.mem.0 + mem, node.spec.mem.0, "{:?}: memory does not add up", node.id);
             let kept: BTreeSet<_> = node.leases.iter().copied().collect();
             assert_eq!(kept, leases, "{:?}: its leases are off", node.id);
             let first = node.first_device.0;
@@ -84,12 +59,7 @@ impl ClusterState {
                 .take_while(|(device, _)| device.0 < first + node.spec.gpus);
             let booked: u32 = booked.map(|(_, compute)| compute).sum();
             let all = Milli(node.spec.gpus * 1000);
-            assert_eq!(
-                self.capacity.gpu_free(node.id) + Milli(booked),
-                all,
-                "{:?}",
-                node.id
-            );
+            assert_eq!(self.capacity.gpu_free(node.id) + Milli(booked), all, "{:?}", node.id);
         }
     }
 }

@@ -24,18 +24,10 @@ impl ClusterState {
             panic!("{id:?} of {job_id:?} books what is taken: {refusal}");
         }
         let job = self.jobs.get(job_id.0).expect("the job is not over");
-        assert_eq!(
-            job.phase,
-            Phase::Pending,
-            "{job_id:?} starts while it is not waiting"
-        );
+        assert_eq!(job.phase, Phase::Pending, "{job_id:?} starts while it is not waiting");
         let rate = self.believed_rate(job, placement);
         let again = job.ledger.first_start.is_some();
-        let load = if again {
-            job.spec.checkpoint.load
-        } else {
-            Span::ZERO
-        };
+        let load = if again { job.spec.checkpoint.load } else { Span::ZERO };
         let expected_end = match job.remaining() {
             Some(remaining) => now + load + remaining.at(rate),
             None => Time::NEVER,
@@ -81,10 +73,7 @@ impl ClusterState {
         self.doomed.remove(&id);
         self.unlink_nodes(id, &lease.placement);
         self.account(&lease);
-        let job = self
-            .jobs
-            .get(lease.job.0)
-            .expect("a lease belongs to a job");
+        let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
         watch.ended(self.now, self, job, &lease);
         lease
     }
@@ -95,10 +84,7 @@ impl ClusterState {
             return Some(stop.deadline);
         }
         let limit = self.job(lease.job)?.spec.time_limit;
-        let limit = lease
-            .started
-            .zip(limit)
-            .map(|(started, limit)| started + limit);
+        let limit = lease.started.zip(limit).map(|(started, limit)| started + limit);
         [limit, lease.until].into_iter().flatten().min()
     }
 
@@ -128,11 +114,7 @@ impl ClusterState {
 
     pub(super) fn account(&mut self, lease: &Lease) {
         let held = self.now.since(lease.since);
-        self.jobs
-            .get_mut(lease.job.0)
-            .expect("a lease belongs to a job")
-            .ledger
-            .ran += held;
+        self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job").ledger.ran += held;
         for part in &lease.placement.parts {
             let compute = self.gpu_of(part).0;
             let Some(model) = self.nodes[part.node.index()].spec.gpu_model else {
@@ -141,17 +123,9 @@ impl ClusterState {
             if compute == 0 {
                 continue;
             }
-            let job = self
-                .jobs
-                .get_mut(lease.job.0)
-                .expect("a lease belongs to a job");
+            let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
             let served = (u128::from(held.0) * u128::from(compute) / 1000) as u64;
-            match job
-                .ledger
-                .served
-                .iter_mut()
-                .find(|(known, _)| *known == model)
-            {
+            match job.ledger.served.iter_mut().find(|(known, _)| *known == model) {
                 Some((_, time)) => *time += served,
                 None => job.ledger.served.push((model, served)),
             }

@@ -122,11 +122,7 @@ impl ClusterState {
     /// What is free. During a question the plan holds it.
     pub fn capacity(&self) -> &Capacity {
         let nodes = self.capacity.node_count();
-        assert_eq!(
-            nodes,
-            self.nodes.len(),
-            "during a question only the plan knows what is free"
-        );
+        assert_eq!(nodes, self.nodes.len(), "during a question only the plan knows what is free");
         &self.capacity
     }
 
@@ -167,9 +163,7 @@ impl ClusterState {
 
     /// Leases by believed end, soonest first.
     pub fn by_expected_end(&self) -> impl Iterator<Item = &Lease> {
-        self.by_end
-            .iter()
-            .map(|(_, id)| self.lease(*id).expect("the index names live leases"))
+        self.by_end.iter().map(|(_, id)| self.lease(*id).expect("the index names live leases"))
     }
 
     /// What changed since the policy was last asked.
@@ -227,15 +221,10 @@ impl ClusterState {
     pub(crate) fn silent_nodes(&self, at: Time) -> Vec<NodeId> {
         let due = self.alarms.iter().take_while(|(alarm, _)| *alarm <= at);
         let leases = due.filter_map(|(_, id)| self.lease(*id));
-        let silent = leases.filter(|lease| {
-            lease
-                .stop
-                .is_some_and(|stop| stop.asked >= STOP_ATTEMPTS_MAX)
-        });
+        let silent =
+            leases.filter(|lease| lease.stop.is_some_and(|stop| stop.asked >= STOP_ATTEMPTS_MAX));
         let parts = silent.flat_map(|lease| &lease.placement.parts);
-        let up = parts
-            .map(|part| part.node)
-            .filter(|id| self.node(*id).health != Health::Down);
+        let up = parts.map(|part| part.node).filter(|id| self.node(*id).health != Health::Down);
         let mut nodes: Vec<NodeId> = up.collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -245,39 +234,25 @@ impl ClusterState {
     /// The next time at which something is due for a lease.
     pub(crate) fn next_due(&self) -> Option<Time> {
         let alarm = self.alarms.first().map(|(at, _)| *at);
-        let start = self
-            .starting
-            .iter()
-            .find(|(_, id)| self.awaits_start(*id))
-            .map(|(at, _)| *at);
+        let start = self.starting.iter().find(|(_, id)| self.awaits_start(*id)).map(|(at, _)| *at);
         [alarm, start].into_iter().flatten().min()
     }
 
     fn awaits_start(&self, id: LeaseId) -> bool {
-        self.lease(id)
-            .is_some_and(|lease| lease.started.is_none() && lease.stop.is_none())
+        self.lease(id).is_some_and(|lease| lease.started.is_none() && lease.stop.is_none())
     }
 
     /// Forgets starts that are settled.
     pub(crate) fn drop_settled_starts(&mut self) {
-        while self
-            .starting
-            .front()
-            .is_some_and(|(_, id)| !self.awaits_start(*id))
-        {
+        while self.starting.front().is_some_and(|(_, id)| !self.awaits_start(*id)) {
             self.starting.pop_front();
         }
     }
 
     /// The node that a device is in.
     pub fn node_of(&self, device: DeviceId) -> NodeId {
-        let after = self
-            .nodes
-            .partition_point(|node| node.first_device <= device);
-        let owner = self.nodes[..after]
-            .iter()
-            .rev()
-            .find(|node| node.spec.gpus > 0);
+        let after = self.nodes.partition_point(|node| node.first_device <= device);
+        let owner = self.nodes[..after].iter().rev().find(|node| node.spec.gpus > 0);
         owner.expect("the device is in a node").id
     }
 
@@ -285,12 +260,7 @@ impl ClusterState {
     pub fn gpu_of(&self, part: &Part) -> Milli {
         let model = self.node(part.node).spec.gpu_model;
         let mig_slices = model.map_or(0, |model| self.model(model).mig_slices);
-        Milli(
-            part.slices
-                .iter()
-                .map(|slice| slice.share.compute(mig_slices).0)
-                .sum(),
-        )
+        Milli(part.slices.iter().map(|slice| slice.share.compute(mig_slices).0).sum())
     }
 
     /// How far apart the parts of a placement are.
@@ -307,11 +277,7 @@ impl ClusterState {
             return if together { Reach::Island } else { Reach::Node };
         }
         let same_rack = |part: &Part| self.node(part.node).spec.rack == node.spec.rack;
-        if placement.parts.iter().all(same_rack) {
-            Reach::Rack
-        } else {
-            Reach::Cluster
-        }
+        if placement.parts.iter().all(same_rack) { Reach::Rack } else { Reach::Cluster }
     }
 
     /// Believed speed of a job at a placement, without neighbours: that of its slowest task.
@@ -321,16 +287,8 @@ impl ClusterState {
             return Rate::FULL;
         };
         let model = |part: &Part| self.node(part.node).spec.gpu_model;
-        let slowest = placement
-            .parts
-            .iter()
-            .filter(|part| !part.slices.is_empty());
-        let slowest = slowest
-            .filter_map(model)
-            .map(|model| profile.on(model))
-            .min();
-        slowest
-            .unwrap_or(Rate::FULL)
-            .times(profile.at_reach(self.reach(placement)))
+        let slowest = placement.parts.iter().filter(|part| !part.slices.is_empty());
+        let slowest = slowest.filter_map(model).map(|model| profile.on(model)).min();
+        slowest.unwrap_or(Rate::FULL).times(profile.at_reach(self.reach(placement)))
     }
 }

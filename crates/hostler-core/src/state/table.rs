@@ -15,11 +15,7 @@ pub(crate) struct Table<Entry> {
 
 impl<Entry> Default for Table<Entry> {
     fn default() -> Self {
-        Table {
-            base: 0,
-            slots: VecDeque::new(),
-            len: 0,
-        }
+        Table { base: 0, slots: VecDeque::new(), len: 0 }
     }
 }
 
@@ -46,15 +42,11 @@ impl<Entry> Table<Entry> {
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Entry> {
-        self.slots
-            .get(id.checked_sub(self.base)? as usize)?
-            .as_deref()
+        self.slots.get(id.checked_sub(self.base)? as usize)?.as_deref()
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Entry> {
-        self.slots
-            .get_mut(id.checked_sub(self.base)? as usize)?
-            .as_deref_mut()
+        self.slots.get_mut(id.checked_sub(self.base)? as usize)?.as_deref_mut()
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<Box<Entry>> {

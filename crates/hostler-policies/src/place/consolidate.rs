@@ -44,10 +44,7 @@ impl Rule for Consolidate {
         for at in 0..seats.len() {
             let able = seats[at..].iter().take_while(|seat| seat.tasks >= left);
             if let Some(last) = able.min_by_key(|seat| seat.tasks) {
-                taken.push(Seat {
-                    tasks: left,
-                    ..*last
-                });
+                taken.push(Seat { tasks: left, ..*last });
                 break;
             }
             left -= seats[at].tasks;

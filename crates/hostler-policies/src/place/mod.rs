@@ -39,12 +39,8 @@ pub enum PlaceRule {
 
 impl PlaceRule {
     /// Every rule.
-    pub const ALL: [PlaceRule; 4] = [
-        PlaceRule::FirstFit,
-        PlaceRule::BestFit,
-        PlaceRule::Consolidate,
-        PlaceRule::Spread,
-    ];
+    pub const ALL: [PlaceRule; 4] =
+        [PlaceRule::FirstFit, PlaceRule::BestFit, PlaceRule::Consolidate, PlaceRule::Spread];
 
     /// The stage that places by this rule.
     pub fn build(self) -> Box<dyn Place> {
@@ -160,23 +156,18 @@ fn one_rack<R: Rule>(free: &Capacity, demand: &Demand, count: u32) -> Result<Vec
     let racks = seats.chunk_by(|one, other| free.rack(one.node) == free.rack(other.node));
     let racks = racks.map(|seats| Rack {
         number: free.rack(seats[0].node),
-        slots: seats
-            .iter()
-            .fold(0, |sum: u32, seat| sum.saturating_add(seat.tasks)),
+        slots: seats.iter().fold(0, |sum: u32, seat| sum.saturating_add(seat.tasks)),
         seats,
     });
     let (able, short): (Vec<Rack>, Vec<Rack>) = racks.partition(|rack| rack.slots >= count);
     match able.iter().min_by_key(|rack| R::rack_rank(rack, count)) {
         Some(rack) => Ok(R::divide(rack.seats, count)),
-        None => Err(Shortfall {
-            fit: short.iter().map(|rack| rack.slots).max().unwrap_or(0),
-        }),
+        None => Err(Shortfall { fit: short.iter().map(|rack| rack.slots).max().unwrap_or(0) }),
     }
 }
 
 fn part(free: &Capacity, gang: u32, demand: &Demand, seat: Seat) -> Part {
-    free.fit(seat.node, gang, demand, seat.tasks)
-        .expect("the slots of the node were counted")
+    free.fit(seat.node, gang, demand, seat.tasks).expect("the slots of the node were counted")
 }
 
 /// Fills seat after seat.

@@ -33,10 +33,7 @@ impl Rule for Spread {
     }
 
     fn divide(seats: &[Seat], count: u32) -> Vec<Seat> {
-        let mut taken: Vec<Seat> = seats
-            .iter()
-            .map(|seat| Seat { tasks: 0, ..*seat })
-            .collect();
+        let mut taken: Vec<Seat> = seats.iter().map(|seat| Seat { tasks: 0, ..*seat }).collect();
         let mut left = count;
         while left > 0 {
             let open = taken.iter_mut().zip(seats);

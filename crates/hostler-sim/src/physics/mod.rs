@@ -31,9 +31,7 @@ pub(crate) struct Neighbours {
 impl Physics {
     /// Whether any job is slowed by neighbours.
     pub(crate) fn neighbours_matter(&self) -> bool {
-        self.profiles
-            .values()
-            .any(|profile| profile.shared.is_some() || !profile.pairs.is_empty())
+        self.profiles.values().any(|profile| profile.shared.is_some() || !profile.pairs.is_empty())
     }
 
     /// Speed of a job without neighbours. `model_of` gives the GPU model of a part's node.
@@ -46,10 +44,7 @@ impl Physics {
         let Some(profile) = spec.profile.and_then(|key| self.profiles.get(&key)) else {
             return Rate::FULL;
         };
-        let slowest = models
-            .map(|model| profile.on(model))
-            .min()
-            .unwrap_or(Rate::FULL);
+        let slowest = models.map(|model| profile.on(model)).min().unwrap_or(Rate::FULL);
         slowest.times(profile.at_reach(reach()))
     }
 
@@ -78,11 +73,8 @@ impl Neighbours {
     /// Others on the devices of a placement, each once, ascending.
     pub(crate) fn of(&self, lease: LeaseId, placement: &Placement) -> Vec<LeaseId> {
         let lists = devices(placement).filter_map(|device| self.holders.get(&device));
-        let mut others: Vec<LeaseId> = lists
-            .flatten()
-            .copied()
-            .filter(|other| *other != lease)
-            .collect();
+        let mut others: Vec<LeaseId> =
+            lists.flatten().copied().filter(|other| *other != lease).collect();
         others.sort_unstable();
         others.dedup();
         others
@@ -90,9 +82,5 @@ impl Neighbours {
 }
 
 fn devices(placement: &Placement) -> impl Iterator<Item = DeviceId> {
-    placement
-        .parts
-        .iter()
-        .flat_map(|part| &part.slices)
-        .map(|slice| slice.device)
+    placement.parts.iter().flat_map(|part| &part.slices).map(|slice| slice.device)
 }

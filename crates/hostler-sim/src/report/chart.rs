@@ -94,32 +94,17 @@ pub enum Scale {
 impl Axis {
     /// An axis of equal steps that starts at zero.
     pub fn linear(label: &str, unit: Format) -> Axis {
-        Axis {
-            label: label.to_owned(),
-            unit,
-            scale: Scale::Linear,
-            min: Some(0.0),
-            max: None,
-        }
+        Axis { label: label.to_owned(), unit, scale: Scale::Linear, min: Some(0.0), max: None }
     }
 
     /// An axis of equal factors that starts at `min`.
     pub fn log(label: &str, unit: Format, min: f64) -> Axis {
-        Axis {
-            label: label.to_owned(),
-            unit,
-            scale: Scale::Log,
-            min: Some(min),
-            max: None,
-        }
+        Axis { label: label.to_owned(), unit, scale: Scale::Log, min: Some(min), max: None }
     }
 
     /// The same axis, ending at `max`.
     pub fn up_to(self, max: f64) -> Axis {
-        Axis {
-            max: Some(max),
-            ..self
-        }
+        Axis { max: Some(max), ..self }
     }
 }
 

@@ -16,14 +16,8 @@ pub fn charts(report: &Report) -> BTreeMap<String, Chart> {
     let mut charts = BTreeMap::new();
     let jct = |run: &Run| run.jct_cdf.clone();
     let wait = |run: &Run| run.wait_cdf.clone();
-    charts.insert(
-        "jct".to_owned(),
-        cdf(report, &labels, "time to completion", jct),
-    );
-    charts.insert(
-        "wait".to_owned(),
-        cdf(report, &labels, "time to first start", wait),
-    );
+    charts.insert("jct".to_owned(), cdf(report, &labels, "time to completion", jct));
+    charts.insert("wait".to_owned(), cdf(report, &labels, "time to first start", wait));
     let series: Vec<Series> = report
         .runs
         .iter()
@@ -31,10 +25,7 @@ pub fn charts(report: &Report) -> BTreeMap<String, Chart> {
         .collect();
     charts.insert("queue".to_owned(), queue(&labels, &series));
     for (index, series) in series.iter().enumerate() {
-        charts.insert(
-            format!("use-{index}"),
-            utilisation(&labels[index], index, series),
-        );
+        charts.insert(format!("use-{index}"), utilisation(&labels[index], index, series));
     }
     for (index, run) in report.runs.iter().enumerate() {
         charts.insert(format!("heat-{index}"), heat(&labels[index], run));
@@ -140,16 +131,6 @@ fn bars(report: &Report, labels: &[String], index: usize) -> Chart {
         Better::Neither => "",
     };
     let label = format!("{}{direction}", column.label);
-    let x = Axis {
-        label,
-        unit: column.format,
-        scale: Scale::Linear,
-        min: Some(0.0),
-        max: None,
-    };
-    Chart::Bar(BarChart {
-        title: format!("{} by policy", column.label),
-        x,
-        bars: bars.collect(),
-    })
+    let x = Axis { label, unit: column.format, scale: Scale::Linear, min: Some(0.0), max: None };
+    Chart::Bar(BarChart { title: format!("{} by policy", column.label), x, bars: bars.collect() })
 }

@@ -137,11 +137,7 @@ pub const DOWN: u8 = 255;
 impl Run {
     /// The finite value of a column, if there is one.
     pub fn value(&self, column: usize) -> Option<f64> {
-        self.values
-            .get(column)
-            .copied()
-            .flatten()
-            .filter(|value| value.is_finite())
+        self.values.get(column).copied().flatten().filter(|value| value.is_finite())
     }
 }
 
@@ -149,12 +145,7 @@ impl Report {
     /// Names that tell the runs apart: the policy, with settings or a number where it runs twice.
     pub fn labels(&self) -> Vec<String> {
         let with_settings = |run: &Run| {
-            let twice = self
-                .runs
-                .iter()
-                .filter(|other| other.policy == run.policy)
-                .count()
-                > 1;
+            let twice = self.runs.iter().filter(|other| other.policy == run.policy).count() > 1;
             if twice && !run.settings.is_empty() {
                 format!("{} ({})", run.policy, run.settings)
             } else {
@@ -189,10 +180,6 @@ impl Report {
         };
         let marks: Vec<bool> = values.iter().map(|value| *value == Some(best)).collect();
         let someone_is_worse = values.iter().flatten().any(|value| *value != best);
-        if someone_is_worse {
-            marks
-        } else {
-            vec![false; marks.len()]
-        }
+        if someone_is_worse { marks } else { vec![false; marks.len()] }
     }
 }

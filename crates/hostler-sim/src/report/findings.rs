@@ -20,11 +20,7 @@ pub fn findings(report: &Report) -> Vec<String> {
         format::column(&values, report.columns[index].format)
     };
     let texts = (0..report.columns.len()).map(text).collect();
-    let facts = Facts {
-        report,
-        labels: report.labels(),
-        texts,
-    };
+    let facts = Facts { report, labels: report.labels(), texts };
     match report.runs.len() {
         0 => vec!["There are no runs to compare.".to_owned()],
         1 => vec![facts.alone()],
@@ -42,18 +38,12 @@ struct Facts<'a> {
 impl Facts<'_> {
     fn alone(&self) -> String {
         let label = &self.labels[0];
-        let shown = (0..self.report.columns.len())
-            .filter(|column| self.leads(*column))
-            .take(4);
+        let shown = (0..self.report.columns.len()).filter(|column| self.leads(*column)).take(4);
         let parts: Vec<String> = shown
             .filter_map(|column| {
                 let value = self.report.runs[0].value(column)?;
                 let column = &self.report.columns[column];
-                Some(format!(
-                    "{} {}",
-                    column.label,
-                    format::value(value, column.format)
-                ))
+                Some(format!("{} {}", column.label, format::value(value, column.format)))
             })
             .collect();
         if parts.is_empty() {
@@ -68,9 +58,7 @@ impl Facts<'_> {
         let Some(leading) = leading else {
             return vec!["No column has values that can be ranked.".to_owned()];
         };
-        let winner = self
-            .winner(leading)
-            .expect("the leading column has a winner");
+        let winner = self.winner(leading).expect("the leading column has a winner");
         let mut sentences = vec![self.headline(leading, winner)];
         sentences.extend(self.costs(leading, winner));
         sentences.extend(self.preemptions());
@@ -83,9 +71,8 @@ impl Facts<'_> {
         let label = &self.labels[winner];
         let best = self.value(winner, column).expect("a winner has a value");
         let reference = (0..self.labels.len()).find(|run| self.value(*run, column).is_some());
-        let reference = reference
-            .filter(|run| *run != winner)
-            .or_else(|| self.next(column, winner));
+        let reference =
+            reference.filter(|run| *run != winner).or_else(|| self.next(column, winner));
         let best_text = self.written(winner, column);
         let Some(other) = reference else {
             return format!("{label} alone has a value for {subject}: {best_text}.");
@@ -134,11 +121,7 @@ impl Facts<'_> {
             costs.push((loss, part));
         }
         costs.sort_by(|left, right| right.0.total_cmp(&left.0));
-        let parts: Vec<String> = costs
-            .into_iter()
-            .take(COSTS_MAX)
-            .map(|cost| cost.1)
-            .collect();
+        let parts: Vec<String> = costs.into_iter().take(COSTS_MAX).map(|cost| cost.1).collect();
         if parts.is_empty() {
             return Vec::new();
         }
@@ -146,11 +129,7 @@ impl Facts<'_> {
     }
 
     fn preemptions(&self) -> Option<String> {
-        let column = self
-            .report
-            .columns
-            .iter()
-            .position(|column| column.key == "preemptions")?;
+        let column = self.report.columns.iter().position(|column| column.key == "preemptions")?;
         let mut counts: Vec<(usize, f64)> = (0..self.labels.len())
             .filter_map(|run| Some((run, self.value(run, column)?)))
             .collect();
@@ -169,10 +148,7 @@ impl Facts<'_> {
             1 => "; one policy never does".to_owned(),
             _ => format!("; {never} policies never do"),
         };
-        Some(format!(
-            "{} preempts most often, {times}{rest}.",
-            self.labels[most]
-        ))
+        Some(format!("{} preempts most often, {times}{rest}.", self.labels[most]))
     }
 
     /// Who holds most of the best values, when that is a single run.
@@ -184,14 +160,9 @@ impl Facts<'_> {
         let wins = |run: usize| ranked.iter().filter(|best| best[run]).count();
         let most = (0..self.labels.len()).map(wins).max()?;
         let mut holders = (0..self.labels.len()).filter(|run| wins(*run) == most);
-        let holder = holders
-            .next()
-            .filter(|_| holders.next().is_none() && ranked.len() > 1)?;
+        let holder = holders.next().filter(|_| holders.next().is_none() && ranked.len() > 1)?;
         let label = &self.labels[holder];
-        Some(format!(
-            "{label} is best in {most} of {} ranked columns.",
-            ranked.len()
-        ))
+        Some(format!("{label} is best in {most} of {} ranked columns.", ranked.len()))
     }
 
     fn leads(&self, column: usize) -> bool {
@@ -216,9 +187,7 @@ impl Facts<'_> {
         let valued = others.filter_map(|run| Some((run, self.value(run, column)?)));
         let higher = self.report.columns[column].better == Better::Higher;
         let rank = |value: f64| if higher { -value } else { value };
-        valued
-            .min_by(|left, right| rank(left.1).total_cmp(&rank(right.1)))
-            .map(|next| next.0)
+        valued.min_by(|left, right| rank(left.1).total_cmp(&rank(right.1))).map(|next| next.0)
     }
 
     fn written(&self, run: usize, column: usize) -> &str {
@@ -254,10 +223,7 @@ impl Facts<'_> {
             }
         };
         if *format == Format::Percent {
-            return Some(format!(
-                "{} points {word}",
-                format::grouped(apart * 100.0, 1)
-            ));
+            return Some(format!("{} points {word}", format::grouped(apart * 100.0, 1)));
         }
         let share = format::grouped(apart / other.abs() * 100.0, 0);
         (other != 0.0).then(|| format!("{share} % {word}"))
@@ -275,11 +241,7 @@ impl Facts<'_> {
 /// How far apart two values are, as a share of the larger.
 fn distance(left: f64, right: f64) -> f64 {
     let scale = left.abs().max(right.abs());
-    if scale == 0.0 {
-        0.0
-    } else {
-        (left - right).abs() / scale
-    }
+    if scale == 0.0 { 0.0 } else { (left - right).abs() / scale }
 }
 
 fn join(parts: &[String]) -> String {

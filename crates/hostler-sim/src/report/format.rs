@@ -32,10 +32,7 @@ pub fn column(values: &[Option<f64>], format: Format) -> Vec<String> {
             Box::new(move |value| grouped(value, decimals))
         }
     };
-    values
-        .iter()
-        .map(|value| value.map_or_else(|| MISSING.to_owned(), &written))
-        .collect()
+    values.iter().map(|value| value.map_or_else(|| MISSING.to_owned(), &written)).collect()
 }
 
 /// The unit of the middle value serves the column, or a larger one where numbers would get long;
@@ -89,9 +86,7 @@ fn decimals_for(smallest: Option<f64>) -> usize {
 /// A number with thousands separators: `12,345.6`.
 pub fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", no_negative_zero(value, decimals));
-    let (sign, digits) = text
-        .strip_prefix('-')
-        .map_or(("", text.as_str()), |rest| ("-", rest));
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut grouped = String::from(sign);
     for (index, digit) in whole.chars().enumerate() {

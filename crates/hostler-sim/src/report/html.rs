@@ -24,10 +24,8 @@ const FIRST: &str = "document.documentElement.classList.add('js');\
 pub fn document(title: &str, body: &str, charts: &BTreeMap<String, Chart>) -> String {
     let title = escape(title);
     let charts = embed(charts);
-    let scripts: String = SCRIPTS
-        .iter()
-        .map(|code| format!("<script>\n{code}</script>\n"))
-        .collect();
+    let scripts: String =
+        SCRIPTS.iter().map(|code| format!("<script>\n{code}</script>\n")).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
@@ -59,9 +57,7 @@ pub fn escape(text: &str) -> String {
 pub fn embed(value: &impl Serialize) -> String {
     let json =
         serde_json::to_string(value).expect("chart data has string keys and no maps of maps");
-    json.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// Standard base64 with padding.
@@ -74,11 +70,7 @@ pub fn base64(bytes: &[u8]) -> String {
         for position in 0..4 {
             let sextet = (word >> (18 - 6 * position)) & 63;
             let filled = position <= chunk.len();
-            text.push(if filled {
-                char::from(ALPHABET[sextet as usize])
-            } else {
-                '='
-            });
+            text.push(if filled { char::from(ALPHABET[sextet as usize]) } else { '=' });
         }
     }
     text

@@ -48,31 +48,18 @@ fn summary(report: &Report) -> String {
 }
 
 fn comparison(report: &Report, labels: &[String]) -> String {
-    let headings: String = report
-        .columns
-        .iter()
-        .map(|column| heading(&column.label))
-        .collect();
-    let columns: Vec<TableColumn> = (0..report.columns.len())
-        .map(|index| TableColumn::new(report, index))
-        .collect();
+    let headings: String = report.columns.iter().map(|column| heading(&column.label)).collect();
+    let columns: Vec<TableColumn> =
+        (0..report.columns.len()).map(|index| TableColumn::new(report, index)).collect();
     let mut rows = String::new();
     for (run, label) in labels.iter().enumerate() {
         let cells: String = columns.iter().map(|column| column.cell(run)).collect();
-        rows.push_str(&format!(
-            "<tr>{}{cells}</tr>\n",
-            row_heading(label, Some(run))
-        ));
+        rows.push_str(&format!("<tr>{}{cells}</tr>\n", row_heading(label, Some(run))));
     }
     let ranked = |column: &Column| column.better != Better::Neither;
-    let options = report
-        .columns
-        .iter()
-        .enumerate()
-        .filter(|(_, column)| ranked(column));
-    let options: Vec<(String, &str)> = options
-        .map(|(index, column)| (format!("bar-{index}"), column.label.as_str()))
-        .collect();
+    let options = report.columns.iter().enumerate().filter(|(_, column)| ranked(column));
+    let options: Vec<(String, &str)> =
+        options.map(|(index, column)| (format!("bar-{index}"), column.label.as_str())).collect();
     format!(
         "<section aria-labelledby=\"policies\">\n<h2 id=\"policies\">Policies compared</h2>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"policies\">\n\
@@ -81,11 +68,7 @@ fn comparison(report: &Report, labels: &[String]) -> String {
          <thead><tr>{}{headings}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n\
          {}</section>\n",
         text_heading("Policy"),
-        if options.is_empty() {
-            String::new()
-        } else {
-            chosen("measure", "Measure", &options)
-        }
+        if options.is_empty() { String::new() } else { chosen("measure", "Measure", &options) }
     )
 }
 
@@ -128,11 +111,7 @@ fn over_time(report: &Report, labels: &[String]) -> String {
 
 fn average_use(allocated: &[f64], used: &[f64]) -> String {
     let mean = |values: &[f64]| {
-        let finite: Vec<f64> = values
-            .iter()
-            .copied()
-            .filter(|value| value.is_finite())
-            .collect();
+        let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         (!finite.is_empty()).then(|| finite.iter().sum::<f64>() / finite.len() as f64)
     };
     match (mean(allocated), mean(used)) {
@@ -146,9 +125,8 @@ fn average_use(allocated: &[f64], used: &[f64]) -> String {
 }
 
 fn machines(report: &Report, labels: &[String]) -> String {
-    let options: Vec<(String, &str)> = (0..report.runs.len())
-        .map(|run| (format!("heat-{run}"), labels[run].as_str()))
-        .collect();
+    let options: Vec<(String, &str)> =
+        (0..report.runs.len()).map(|run| (format!("heat-{run}"), labels[run].as_str())).collect();
     format!(
         "<section aria-labelledby=\"machines\">\n<h2 id=\"machines\">Machines</h2>\n\
          <p class=\"quiet\">Share of each machine's GPUs that is allocated, over time, grouped by \
@@ -168,11 +146,8 @@ fn notes(report: &Report, labels: &[String]) -> String {
         policies.push_str(&format!("<dt>{label}</dt><dd>{summary}{settings}</dd>\n"));
     }
     let columns: String = report.columns.iter().map(definition).collect();
-    let remarks: String = report
-        .notes
-        .iter()
-        .map(|note| format!("<p>{}</p>\n", escape(note)))
-        .collect();
+    let remarks: String =
+        report.notes.iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect();
     let list = |title: &str, entries: &str| match entries {
         "" => String::new(),
         entries => format!("<h3>{title}</h3>\n<dl>\n{entries}</dl>\n"),
@@ -215,12 +190,7 @@ impl TableColumn {
         let column = &report.columns[index];
         let values: Vec<Option<f64>> = report.runs.iter().map(|run| run.value(index)).collect();
         let texts = format::column(&values, column.format);
-        TableColumn {
-            heading: column.label.clone(),
-            values,
-            texts,
-            best: report.best(index),
-        }
+        TableColumn { heading: column.label.clone(), values, texts, best: report.best(index) }
     }
 
     /// The cell of one row; a hole has no key and is sorted last.
@@ -261,10 +231,7 @@ pub fn row_heading(name: &str, slot: Option<usize>) -> String {
 
 fn swatch_and_name(name: &str, slot: usize) -> String {
     let (colour, dash) = (slot % COLOURS, slot / COLOURS % DASHES);
-    format!(
-        "<span class=\"swatch c{colour} d{dash}\"></span>{}",
-        escape(name)
-    )
+    format!("<span class=\"swatch c{colour} d{dash}\"></span>{}", escape(name))
 }
 
 fn figure(chart: &str, caption: &str) -> String {

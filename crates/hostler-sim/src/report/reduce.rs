@@ -28,12 +28,7 @@ pub fn thin(points: &[(f64, f64)], max: usize) -> Vec<(f64, f64)> {
         return points[last + 1 - max..].to_vec();
     };
     let mut kept: BTreeSet<usize> = (0..=steps).map(|step| step * last / steps).collect();
-    let low = points
-        .iter()
-        .map(|point| point.0)
-        .find(|time| *time > 0.0)
-        .unwrap_or(1.0)
-        .ln();
+    let low = points.iter().map(|point| point.0).find(|time| *time > 0.0).unwrap_or(1.0).ln();
     let high = points[last].0.max(f64::MIN_POSITIVE).ln();
     for step in 0..=steps {
         let time = (low + (high - low) * step as f64 / steps as f64).exp();
@@ -48,10 +43,7 @@ pub fn thin_series(series: &Series, max: usize) -> Series {
     let per_bucket = series.times_s.len().div_ceil(max.max(1)).max(1);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let means = |values: &[f64]| values.chunks(per_bucket).map(mean).map(short).collect();
-    let starts = series
-        .times_s
-        .chunks(per_bucket)
-        .map(|bucket| short(bucket[0]));
+    let starts = series.times_s.chunks(per_bucket).map(|bucket| short(bucket[0]));
     Series {
         times_s: starts.collect(),
         queue: means(&series.queue),
@@ -96,29 +88,19 @@ pub fn merge(heat: &Heat) -> Merged {
     let per_column = heat.times_s.len().div_ceil(columns_max).max(1);
     let columns: Vec<usize> = (0..heat.times_s.len()).collect();
     let mut merged = Merged {
-        times_s: heat
-            .times_s
-            .chunks(per_column)
-            .map(|bucket| short(bucket[0]))
-            .collect(),
+        times_s: heat.times_s.chunks(per_column).map(|bucket| short(bucket[0])).collect(),
         rows: Vec::new(),
         groups: Vec::new(),
         cells: Vec::new(),
     };
     for name in names {
-        let members: Vec<usize> = (0..heat.machines.len())
-            .filter(|row| group_of(*row) == name)
-            .collect();
+        let members: Vec<usize> =
+            (0..heat.machines.len()).filter(|row| group_of(*row) == name).collect();
         let rows = members.len().div_ceil(per_row);
-        merged.groups.push(Group {
-            name: name.to_owned(),
-            rows,
-        });
+        merged.groups.push(Group { name: name.to_owned(), rows });
         for rows in members.chunks(per_row) {
             merged.rows.push(row_name(heat, rows));
-            let cells = columns
-                .chunks(per_column)
-                .map(|columns| mean_cell(heat, rows, columns));
+            let cells = columns.chunks(per_column).map(|columns| mean_cell(heat, rows, columns));
             merged.cells.extend(cells);
         }
     }
@@ -136,9 +118,7 @@ fn row_name(heat: &Heat, rows: &[usize]) -> String {
 fn mean_cell(heat: &Heat, rows: &[usize], columns: &[usize]) -> u8 {
     let width = heat.times_s.len();
     let cell = |row: &usize, column: &usize| heat.cells.get(row * width + column).copied();
-    let cells = rows
-        .iter()
-        .flat_map(|row| columns.iter().map(move |column| cell(row, column)));
+    let cells = rows.iter().flat_map(|row| columns.iter().map(move |column| cell(row, column)));
     let (mut sum, mut count) = (0_u32, 0_u32);
     for percent in cells.flatten().filter(|percent| *percent != DOWN) {
         sum += u32::from(percent.min(100));
@@ -162,15 +142,9 @@ mod tests {
         assert!(thinned.len() <= 400, "{} points", thinned.len());
         assert_eq!(thinned.first(), points.first());
         assert_eq!(thinned.last(), points.last());
-        let widest = thinned
-            .windows(2)
-            .map(|pair| pair[1].1 - pair[0].1)
-            .fold(0.0, f64::max);
+        let widest = thinned.windows(2).map(|pair| pair[1].1 - pair[0].1).fold(0.0, f64::max);
         assert!(widest <= 0.011, "a step of {widest} of the jobs");
-        assert!(
-            thinned.windows(2).all(|pair| pair[0].0 < pair[1].0),
-            "points out of order"
-        );
+        assert!(thinned.windows(2).all(|pair| pair[0].0 < pair[1].0), "points out of order");
     }
 
     #[test]
@@ -209,11 +183,8 @@ mod tests {
         let merged = merge(&heat);
         assert_eq!(merged.rows, ["a", "c", "b"]);
         assert_eq!(merged.cells, [10, 20, 50, 255, 30, 255]);
-        let groups: Vec<(&str, usize)> = merged
-            .groups
-            .iter()
-            .map(|group| (group.name.as_str(), group.rows))
-            .collect();
+        let groups: Vec<(&str, usize)> =
+            merged.groups.iter().map(|group| (group.name.as_str(), group.rows)).collect();
         assert_eq!(groups, [("x", 2), ("y", 1)]);
     }
 
@@ -227,21 +198,10 @@ mod tests {
             cells: vec![40; rows * columns as usize],
         };
         let merged = merge(&heat);
-        assert!(
-            merged.rows.len() <= HEAT_ROWS_MAX,
-            "{} rows",
-            merged.rows.len()
-        );
-        assert!(
-            merged.cells.len() <= HEAT_CELLS_MAX,
-            "{} cells",
-            merged.cells.len()
-        );
+        assert!(merged.rows.len() <= HEAT_ROWS_MAX, "{} rows", merged.rows.len());
+        assert!(merged.cells.len() <= HEAT_CELLS_MAX, "{} cells", merged.cells.len());
         assert_eq!(merged.cells.len(), merged.rows.len() * merged.times_s.len());
-        assert!(
-            merged.cells.iter().all(|cell| *cell == 40),
-            "a mean of equal cells is that cell"
-        );
+        assert!(merged.cells.iter().all(|cell| *cell == 40), "a mean of equal cells is that cell");
         assert_eq!(merged.rows[0], "m0 to m4");
     }
 }

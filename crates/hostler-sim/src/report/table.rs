@@ -17,29 +17,14 @@ pub fn text(report: &Report, colour: bool) -> String {
     if report.runs.is_empty() {
         return "no runs to compare\n".to_owned();
     }
-    let labels: Vec<String> = report
-        .labels()
-        .iter()
-        .map(|label| printable(label))
-        .collect();
-    let label_width = labels
-        .iter()
-        .map(|label| width(label))
-        .max()
-        .unwrap_or(0)
-        .max(6);
-    let columns: Vec<TextColumn> = (0..report.columns.len())
-        .map(|index| TextColumn::new(report, index))
-        .collect();
-    let labels: Vec<String> = labels
-        .iter()
-        .map(|label| pad_right(label, label_width))
-        .collect();
+    let labels: Vec<String> = report.labels().iter().map(|label| printable(label)).collect();
+    let label_width = labels.iter().map(|label| width(label)).max().unwrap_or(0).max(6);
+    let columns: Vec<TextColumn> =
+        (0..report.columns.len()).map(|index| TextColumn::new(report, index)).collect();
+    let labels: Vec<String> = labels.iter().map(|label| pad_right(label, label_width)).collect();
     let blocks = blocks(&columns, label_width);
-    let blocks: Vec<String> = blocks
-        .into_iter()
-        .map(|columns| block(columns, &labels, label_width, colour))
-        .collect();
+    let blocks: Vec<String> =
+        blocks.into_iter().map(|columns| block(columns, &labels, label_width, colour)).collect();
     let mut out = blocks.join("\n");
     if columns.iter().any(|column| column.best.contains(&true)) {
         out.push_str("\n* best of its column\n");
@@ -65,24 +50,14 @@ fn blocks(columns: &[TextColumn], label_width: usize) -> Vec<&[TextColumn]> {
 
 fn block(columns: &[TextColumn], labels: &[String], label_width: usize, colour: bool) -> String {
     let mut out = String::new();
-    let height = columns
-        .iter()
-        .map(|column| column.heading.len())
-        .max()
-        .unwrap_or(1);
+    let height = columns.iter().map(|column| column.heading.len()).max().unwrap_or(1);
     for line in 0..height {
         let first = if line + 1 == height { "policy" } else { "" };
-        let cells = columns
-            .iter()
-            .map(|column| column.heading_cell(line, height));
+        let cells = columns.iter().map(|column| column.heading_cell(line, height));
         push_line(&mut out, &pad_right(first, label_width), cells);
     }
     for (row, label) in labels.iter().enumerate() {
-        push_line(
-            &mut out,
-            label,
-            columns.iter().map(|column| column.cell(row, colour)),
-        );
+        push_line(&mut out, label, columns.iter().map(|column| column.cell(row, colour)));
     }
     out
 }
@@ -100,28 +75,16 @@ impl TextColumn {
         let values: Vec<Option<f64>> = report.runs.iter().map(|run| run.value(index)).collect();
         let values = format::column(&values, column.format);
         let widest_value = values.iter().map(|value| width(value)).max().unwrap_or(0);
-        let widest_word = column
-            .label
-            .split_whitespace()
-            .map(width)
-            .max()
-            .unwrap_or(0);
+        let widest_word = column.label.split_whitespace().map(width).max().unwrap_or(0);
         let width = widest_value.max(widest_word);
         let heading = wrap(&column.label, width);
-        TextColumn {
-            heading,
-            values,
-            best: report.best(index),
-            width,
-        }
+        TextColumn { heading, values, best: report.best(index), width }
     }
 
     /// Short headings sit at the bottom, next to their values.
     fn heading_cell(&self, line: usize, height: usize) -> String {
         let blank = height - self.heading.len();
-        let text = line
-            .checked_sub(blank)
-            .map_or("", |own| self.heading[own].as_str());
+        let text = line.checked_sub(blank).map_or("", |own| self.heading[own].as_str());
         format!("{} ", pad_left(text, self.width))
     }
 
@@ -161,9 +124,7 @@ fn wrap(text: &str, limit: usize) -> Vec<String> {
 
 /// A name must not move the cursor or change colours.
 fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|character| !character.is_control())
-        .collect()
+    text.chars().filter(|character| !character.is_control()).collect()
 }
 
 fn width(text: &str) -> usize {

@@ -10,9 +10,8 @@ const TENANTS_MAX: usize = 20;
 
 /// The section of tenants: one table per policy, of which the reader chooses one.
 pub fn tenants(report: &Report, labels: &[String]) -> String {
-    let options: Vec<(String, &str)> = (0..labels.len())
-        .map(|run| (format!("tenants-{run}"), labels[run].as_str()))
-        .collect();
+    let options: Vec<(String, &str)> =
+        (0..labels.len()).map(|run| (format!("tenants-{run}"), labels[run].as_str())).collect();
     let panels: String = report
         .runs
         .iter()
@@ -31,21 +30,13 @@ pub fn tenants(report: &Report, labels: &[String]) -> String {
 
 fn tenant_table(run: &Run, label: &str) -> String {
     if run.tenants.is_empty() {
-        return format!(
-            "<p class=\"quiet\">No tenants recorded under {}.</p>\n",
-            escape(label)
-        );
+        return format!("<p class=\"quiet\">No tenants recorded under {}.</p>\n", escape(label));
     }
     let shown = largest_tenants(&run.tenants);
     let column = |heading: &str, format: Format, value: fn(&Tenant) -> f64| {
         let values: Vec<Option<f64>> = shown.iter().map(|tenant| Some(value(tenant))).collect();
         let texts = format::column(&values, format);
-        TableColumn {
-            heading: heading.to_owned(),
-            best: vec![false; values.len()],
-            values,
-            texts,
-        }
+        TableColumn { heading: heading.to_owned(), best: vec![false; values.len()], values, texts }
     };
     let columns = [
         column("Jobs", Format::Count, |tenant| tenant.jobs as f64),
@@ -54,22 +45,12 @@ fn tenant_table(run: &Run, label: &str) -> String {
         column("avg wait", Format::Duration, |tenant| tenant.avg_wait_s),
         column("p99 wait", Format::Duration, |tenant| tenant.p99_wait_s),
     ];
-    let headings: String = columns
-        .iter()
-        .map(|column| heading(&column.heading))
-        .collect();
+    let headings: String = columns.iter().map(|column| heading(&column.heading)).collect();
     let mut rows = String::new();
     for (index, tenant) in shown.iter().enumerate() {
         let cells: String = columns.iter().map(|column| column.cell(index)).collect();
-        let last = if index == TENANTS_MAX {
-            " class=\"others\""
-        } else {
-            ""
-        };
-        rows.push_str(&format!(
-            "<tr{last}>{}{cells}</tr>\n",
-            row_heading(&tenant.name, None)
-        ));
+        let last = if index == TENANTS_MAX { " class=\"others\"" } else { "" };
+        rows.push_str(&format!("<tr{last}>{}{cells}</tr>\n", row_heading(&tenant.name, None)));
     }
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Tenants\">\n\
@@ -96,10 +77,7 @@ fn tenant_caption(count: usize, label: &str) -> String {
 fn largest_tenants(tenants: &[Tenant]) -> Vec<Tenant> {
     let mut sorted = tenants.to_vec();
     sorted.sort_by(|left, right| {
-        right
-            .gpu_hours
-            .total_cmp(&left.gpu_hours)
-            .then_with(|| left.name.cmp(&right.name))
+        right.gpu_hours.total_cmp(&left.gpu_hours).then_with(|| left.name.cmp(&right.name))
     });
     if sorted.len() <= TENANTS_MAX {
         return sorted;
@@ -107,10 +85,7 @@ fn largest_tenants(tenants: &[Tenant]) -> Vec<Tenant> {
     let rest = sorted.split_off(TENANTS_MAX);
     let jobs: u64 = rest.iter().map(|tenant| tenant.jobs).sum();
     let mean = |value: fn(&Tenant) -> f64| {
-        rest.iter()
-            .map(|tenant| value(tenant) * tenant.jobs as f64)
-            .sum::<f64>()
-            / jobs as f64
+        rest.iter().map(|tenant| value(tenant) * tenant.jobs as f64).sum::<f64>() / jobs as f64
     };
     sorted.push(Tenant {
         name: format!("{} others", rest.len()),
@@ -118,10 +93,7 @@ fn largest_tenants(tenants: &[Tenant]) -> Vec<Tenant> {
         gpu_hours: rest.iter().map(|tenant| tenant.gpu_hours).sum(),
         avg_jct_s: mean(|tenant| tenant.avg_jct_s),
         avg_wait_s: mean(|tenant| tenant.avg_wait_s),
-        p99_wait_s: rest
-            .iter()
-            .map(|tenant| tenant.p99_wait_s)
-            .fold(0.0, f64::max),
+        p99_wait_s: rest.iter().map(|tenant| tenant.p99_wait_s).fold(0.0, f64::max),
     });
     sorted
 }

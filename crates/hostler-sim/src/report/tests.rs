@@ -7,18 +7,8 @@ use expect_test::{Expect, expect};
 /// A report from lines of text: the first names columns as `key:better:format`, the others runs.
 fn report(text: &str) -> Report {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let columns = lines
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .map(column)
-        .collect();
-    Report {
-        title: "t".to_owned(),
-        columns,
-        runs: lines.map(run).collect(),
-        ..Report::default()
-    }
+    let columns = lines.next().unwrap_or("").split_whitespace().map(column).collect();
+    Report { title: "t".to_owned(), columns, runs: lines.map(run).collect(), ..Report::default() }
 }
 
 fn column(text: &str) -> Column {
@@ -37,11 +27,7 @@ fn run(line: &str) -> Run {
     let mut words = line.split_whitespace();
     let policy = words.next().expect("a line has words").to_owned();
     let values = words.map(|word| word.parse().ok()).collect();
-    Run {
-        policy,
-        values,
-        ..Run::default()
-    }
+    Run { policy, values, ..Run::default() }
 }
 
 fn check_table(text: &str, expected: Expect) {
@@ -148,41 +134,23 @@ const USUAL: &str = "avg_JCT:lower:duration median_JCT:lower:duration p99_JCT:lo
 ";
 
 fn widest_line(text: &str) -> usize {
-    text.lines()
-        .map(|line| line.chars().count())
-        .max()
-        .expect("the table has lines")
+    text.lines().map(|line| line.chars().count()).max().expect("the table has lines")
 }
 
 #[test]
 fn table_of_the_usual_columns_is_one_block_of_at_most_120_characters() {
     let text = table::text(&report(USUAL), false);
-    assert!(
-        widest_line(&text) <= 120,
-        "{} characters:\n{text}",
-        widest_line(&text)
-    );
-    assert_eq!(
-        text.matches("\nfifo ").count(),
-        1,
-        "more than one block:\n{text}"
-    );
+    assert!(widest_line(&text) <= 120, "{} characters:\n{text}", widest_line(&text));
+    assert_eq!(text.matches("\nfifo ").count(), 1, "more than one block:\n{text}");
 }
 
 #[test]
 fn table_that_is_too_wide_goes_on_below() {
     let name = "a-policy-with-a-name-that-takes-most-of-the-window-and-leaves-little-for-numbers";
     let text = table::text(&report(&USUAL.replace("fifo", name)), false);
-    assert!(
-        widest_line(&text) <= 120,
-        "{} characters:\n{text}",
-        widest_line(&text)
-    );
+    assert!(widest_line(&text) <= 120, "{} characters:\n{text}", widest_line(&text));
     assert!(text.matches(name).count() > 1, "one block:\n{text}");
-    assert!(
-        text.contains("4,000"),
-        "the last column is missing:\n{text}"
-    );
+    assert!(text.contains("4,000"), "the last column is missing:\n{text}");
 }
 
 #[test]
@@ -253,10 +221,7 @@ fn findings_call_a_small_lead_a_tie_and_shares_differ_in_points() {
 #[test]
 fn findings_stay_sensible_without_values() {
     check_findings("wait:lower:count", expect!["There are no runs to compare."]);
-    check_findings(
-        "wait:lower:count\nfifo 5",
-        expect!["Only fifo ran: wait 5."],
-    );
+    check_findings("wait:lower:count\nfifo 5", expect!["Only fifo ran: wait 5."]);
     check_findings(
         "wait:lower:count\nfifo NaN",
         expect!["Only fifo ran; there is nothing to compare it with."],
@@ -265,10 +230,7 @@ fn findings_stay_sensible_without_values() {
         "wait:lower:count\na NaN\nb nothing",
         expect!["No column has values that can be ranked."],
     );
-    check_findings(
-        "wait:lower:count\na NaN\nb 4",
-        expect!["b alone has a value for wait: 4."],
-    );
+    check_findings("wait:lower:count\na NaN\nb 4", expect!["b alone has a value for wait: 4."]);
     check_findings(
         "wait:higher:count\na 0\nb 4",
         expect!["b has the best wait: 4, where a has 0."],
@@ -298,11 +260,7 @@ fn hostile() -> Report {
         run.policy = hostile();
         run.settings = hostile();
         run.summary = hostile();
-        run.tenants = vec![Tenant {
-            name: hostile(),
-            jobs: 1,
-            ..Tenant::default()
-        }];
+        run.tenants = vec![Tenant { name: hostile(), jobs: 1, ..Tenant::default() }];
         run.heat = Heat {
             times_s: vec![0.0],
             machines: vec![hostile()],
@@ -320,29 +278,15 @@ fn names_written_by_users_cannot_break_out_of_the_page() {
     let count = |page: &str, tag: &str| page.matches(tag).count();
     assert_eq!(count(&page, "<img"), 0, "a name made an element");
     assert_eq!(count(&page, "onerror=\""), 0, "a name made an attribute");
-    assert_eq!(
-        count(&page, "<script"),
-        count(&calm, "<script"),
-        "a name opened a script"
-    );
-    assert_eq!(
-        count(&page, "</script"),
-        count(&calm, "</script"),
-        "a name closed a script"
-    );
+    assert_eq!(count(&page, "<script"), count(&calm, "<script"), "a name opened a script");
+    assert_eq!(count(&page, "</script"), count(&calm, "</script"), "a name closed a script");
 }
 
 #[test]
 fn embedded_data_reads_back_as_it_was() {
     let embedded = html::embed(&HOSTILE);
-    assert!(
-        !embedded.contains(['<', '>', '&']),
-        "unsafe in a script element: {embedded}"
-    );
-    assert_eq!(
-        serde_json::from_str::<String>(&embedded).expect("valid JSON"),
-        HOSTILE
-    );
+    assert!(!embedded.contains(['<', '>', '&']), "unsafe in a script element: {embedded}");
+    assert_eq!(serde_json::from_str::<String>(&embedded).expect("valid JSON"), HOSTILE);
 }
 
 #[test]
@@ -365,10 +309,7 @@ fn page_of_an_empty_report_has_findings_and_no_tables() {
 #[test]
 fn page_marks_the_best_by_a_sign_and_a_word_and_leaves_holes_unsorted() {
     let page = render(&report("wait:lower:count\na 1\nb NaN\nc 2"));
-    let cells: Vec<&str> = page
-        .lines()
-        .filter(|line| line.starts_with("<tr><th"))
-        .collect();
+    let cells: Vec<&str> = page.lines().filter(|line| line.starts_with("<tr><th")).collect();
     expect![[r#"
         <tr>
         <th scope="row">
@@ -406,10 +347,7 @@ fn tenants_beyond_the_largest_twenty_become_one_row() {
     };
     report.runs[0].tenants = (1..=22).map(tenant).collect();
     let page = render(&report);
-    let others: Vec<&str> = page
-        .lines()
-        .filter(|line| line.contains("class=\"others\""))
-        .collect();
+    let others: Vec<&str> = page.lines().filter(|line| line.contains("class=\"others\"")).collect();
     // Two tenants remain, with 1 and 2 jobs: (1 * 10 + 2 * 20) / 3 = 16.7 s, or 0.28 min.
     expect![[r#"
         <tr class="others">
@@ -434,9 +372,6 @@ fn base64_pads_to_fours() {
 fn reports_survive_a_round_trip_through_json() {
     let report = report(THREE);
     let json = serde_json::to_string(&report).expect("plain data");
-    assert_eq!(
-        serde_json::from_str::<Report>(&json).expect("valid JSON"),
-        report
-    );
+    assert_eq!(serde_json::from_str::<Report>(&json).expect("valid JSON"), report);
     assert_eq!(report.columns[0].better, Better::Lower);
 }

@@ -154,14 +154,7 @@ fn check_meta(trace: &Trace, tell: Tell<'_>) {
         if found != *expected && !(name == "instances" && found == 0) {
             let value = format!("{name}: {found} rows, meta.toml says {expected}");
             let (table, row, line, column) = (Table::Meta, 0, 0, "rows");
-            tell(Finding {
-                rule: Rule::RowCount,
-                table,
-                row,
-                line,
-                column,
-                value,
-            });
+            tell(Finding { rule: Rule::RowCount, table, row, line, column, value });
         }
     }
 }
@@ -172,14 +165,7 @@ fn check_nodes(trace: &Trace, tell: Tell<'_>) {
     order.sort_by_key(|row| (node(*row).node_id, node(*row).up_from_s.or(0), *row));
     let mut report = |rule, row: u32, column, value| {
         let line = node(row).line;
-        tell(Finding {
-            rule,
-            table: Table::Nodes,
-            row,
-            line,
-            column,
-            value,
-        });
+        tell(Finding { rule, table: Table::Nodes, row, line, column, value });
     };
     let end = |node: &NodeRow| node.up_to_s.or(u64::MAX);
     for row in &order {
@@ -193,12 +179,7 @@ fn check_nodes(trace: &Trace, tell: Tell<'_>) {
         let node = node(row);
         let before = last.filter(|last| last.node_id == node.node_id);
         if before.is_some_and(|before| node.up_from_s.or(0) < end(before)) {
-            report(
-                Rule::NodeOverlap,
-                row,
-                "node_id",
-                trace.str(node.node_id).to_owned(),
-            );
+            report(Rule::NodeOverlap, row, "node_id", trace.str(node.node_id).to_owned());
         }
         // Of two overlapping intervals the one that ends later decides about the next.
         if before.is_none_or(|before| end(node) >= end(before)) {
@@ -212,39 +193,16 @@ fn check_jobs(trace: &Trace, tell: Tell<'_>) {
     for (row, job) in trace.jobs.iter().enumerate() {
         let mut report = |rule, column, value: String| {
             let (table, row, line) = (Table::Jobs, row as u32, job.line);
-            tell(Finding {
-                rule,
-                table,
-                row,
-                line,
-                column,
-                value,
-            });
+            tell(Finding { rule, table, row, line, column, value });
         };
         let duplicate = std::mem::replace(&mut seen[job.job_id.index()], true);
         if duplicate {
-            report(
-                Rule::DuplicateJob,
-                "job_id",
-                trace.str(job.job_id).to_owned(),
-            );
+            report(Rule::DuplicateJob, "job_id", trace.str(job.job_id).to_owned());
         } else if job.tasks_count == 0 {
-            report(
-                Rule::JobWithoutTasks,
-                "job_id",
-                trace.str(job.job_id).to_owned(),
-            );
+            report(Rule::JobWithoutTasks, "job_id", trace.str(job.job_id).to_owned());
         }
-        if job
-            .deadline_ms
-            .get()
-            .is_some_and(|deadline| deadline < job.submit_ms)
-        {
-            report(
-                Rule::DeadlineBeforeSubmit,
-                "deadline_ms",
-                job.deadline_ms.or(0).to_string(),
-            );
+        if job.deadline_ms.get().is_some_and(|deadline| deadline < job.submit_ms) {
+            report(Rule::DeadlineBeforeSubmit, "deadline_ms", job.deadline_ms.or(0).to_string());
         }
         let class = trace.str(job.priority_class);
         if priority::resolve(class).is_none() {
@@ -277,13 +235,7 @@ fn check_tasks(trace: &Trace, tell: Tell<'_>) {
     }
     for (row, task) in trace.tasks.iter().enumerate().skip(trace.orphans_start()) {
         let value = trace.str(task.job_id).to_owned();
-        tell(task_finding(
-            Rule::TaskWithoutJob,
-            row,
-            task,
-            "job_id",
-            value,
-        ));
+        tell(task_finding(Rule::TaskWithoutJob, row, task, "job_id", value));
     }
 }
 
@@ -294,14 +246,7 @@ fn task_finding(
     column: &'static str,
     value: String,
 ) -> Finding {
-    Finding {
-        rule,
-        table: Table::Tasks,
-        row: row as u32,
-        line: task.line,
-        column,
-        value,
-    }
+    Finding { rule, table: Table::Tasks, row: row as u32, line: task.line, column, value }
 }
 
 fn check_shape(task: &TaskRow, report: &mut dyn FnMut(Rule, &'static str, String)) {
@@ -316,18 +261,10 @@ fn check_shape(task: &TaskRow, report: &mut dyn FnMut(Rule, &'static str, String
         report(Rule::ZeroDemand, "gpu_milli", gpu.to_string());
     }
     if task.min_count.or(0) > task.count {
-        report(
-            Rule::MinAboveCount,
-            "min_count",
-            task.min_count.or(0).to_string(),
-        );
+        report(Rule::MinAboveCount, "min_count", task.min_count.or(0).to_string());
     }
     if task.max_count.or(u32::MAX) < task.count {
-        report(
-            Rule::MaxBelowCount,
-            "max_count",
-            task.max_count.or(0).to_string(),
-        );
+        report(Rule::MaxBelowCount, "max_count", task.max_count.or(0).to_string());
     }
     if task.duration_ms.get().is_none() && task.work.get().is_none() {
         report(Rule::NoDuration, "duration_ms", String::new());
@@ -335,24 +272,12 @@ fn check_shape(task: &TaskRow, report: &mut dyn FnMut(Rule, &'static str, String
 }
 
 fn check_times(job: &JobRow, task: &TaskRow, report: &mut dyn FnMut(Rule, &'static str, String)) {
-    if task
-        .start_ms
-        .get()
-        .is_some_and(|start| start < job.submit_ms)
-    {
-        report(
-            Rule::StartBeforeSubmit,
-            "start_ms",
-            task.start_ms.or(0).to_string(),
-        );
+    if task.start_ms.get().is_some_and(|start| start < job.submit_ms) {
+        report(Rule::StartBeforeSubmit, "start_ms", task.start_ms.or(0).to_string());
     }
     let started = task.start_ms.or(job.submit_ms);
     if task.end_ms.get().is_some_and(|end| end < started) {
-        report(
-            Rule::EndBeforeStart,
-            "end_ms",
-            task.end_ms.or(0).to_string(),
-        );
+        report(Rule::EndBeforeStart, "end_ms", task.end_ms.or(0).to_string());
     }
 }
 
@@ -377,21 +302,10 @@ fn check_instances(trace: &Trace, tell: Tell<'_>) {
     for (row, instance) in trace.instances.iter().enumerate() {
         let mut report = |rule, column, value: String| {
             let (table, row, line) = (Table::Instances, row as u32, instance.line);
-            tell(Finding {
-                rule,
-                table,
-                row,
-                line,
-                column,
-                value,
-            });
+            tell(Finding { rule, table, row, line, column, value });
         };
         if !jobs.contains(&instance.job_id) {
-            report(
-                Rule::InstanceWithoutJob,
-                "job_id",
-                trace.str(instance.job_id).to_owned(),
-            );
+            report(Rule::InstanceWithoutJob, "job_id", trace.str(instance.job_id).to_owned());
         }
         let node = instance.node_id;
         if !nodes.is_empty() && !node.is_empty() && !nodes.contains(&node) {
@@ -399,11 +313,7 @@ fn check_instances(trace: &Trace, tell: Tell<'_>) {
         }
         let start = instance.start_ms.or(0);
         if instance.end_ms.get().is_some_and(|end| end < start) {
-            report(
-                Rule::EndBeforeStart,
-                "end_ms",
-                instance.end_ms.or(0).to_string(),
-            );
+            report(Rule::EndBeforeStart, "end_ms", instance.end_ms.or(0).to_string());
         }
     }
 }

@@ -75,10 +75,7 @@ pub fn read_cluster(path: &Path) -> Result<Cluster, TraceError> {
             false => read_csv(&source::need(path, "nodes.csv")?),
         };
     }
-    match path
-        .extension()
-        .is_some_and(|extension| extension == "toml")
-    {
+    match path.extension().is_some_and(|extension| extension == "toml") {
         true => read_toml(path),
         false => read_csv(path),
     }
@@ -93,28 +90,16 @@ fn read_csv(path: &Path) -> Result<Cluster, TraceError> {
     let mut silent = |_, _| {};
     let mut meter = Meter::new(source::size(path), &mut silent);
     let name = source::file_name(path);
-    read_nodes(
-        &mut *source::open(path, &mut meter)?,
-        &name,
-        &mut trace,
-        &mut faults,
-    );
+    read_nodes(&mut *source::open(path, &mut meter)?, &name, &mut trace, &mut faults);
     let trace = faults.or(trace)?;
-    let problem = |problem| TraceError::Cluster {
-        file: name.clone(),
-        problem,
-    };
+    let problem = |problem| TraceError::Cluster { file: name.clone(), problem };
     let cluster = trace.cluster(name.split('.').next().unwrap_or_default());
     if cluster.nodes.is_empty() {
         return Err(problem(ClusterProblem::NoNodes));
     }
     let (count, limit) = (cluster.gpu_models.len() as u64, GPU_MODELS_MAX as u64);
     if count > limit {
-        return Err(problem(ClusterProblem::TooMany {
-            what: "GPU models",
-            count,
-            limit,
-        }));
+        return Err(problem(ClusterProblem::TooMany { what: "GPU models", count, limit }));
     }
     Ok(cluster)
 }
@@ -160,11 +145,7 @@ pub fn scaled(cluster: &Cluster, divisor: u32) -> Cluster {
     let divisor = divisor.max(1) as usize;
     let mut groups: HashMap<Kind, usize> = HashMap::new();
     let mut seen = HashSet::new();
-    for node in cluster
-        .nodes
-        .iter()
-        .filter(|node| seen.insert(node.node_id))
-    {
+    for node in cluster.nodes.iter().filter(|node| seen.insert(node.node_id)) {
         *groups.entry(Kind::of(node)).or_default() += 1;
     }
     for count in groups.values_mut() {
@@ -177,19 +158,14 @@ pub fn scaled(cluster: &Cluster, divisor: u32) -> Cluster {
         }
         // Only the first interval of a node may open it, or later ones could stand alone.
         let opens = seen.remove(&node.node_id);
-        let left = groups
-            .get_mut(&Kind::of(node))
-            .filter(|left| opens && **left > 0);
+        let left = groups.get_mut(&Kind::of(node)).filter(|left| opens && **left > 0);
         left.is_some_and(|left| {
             *left -= 1;
             kept.insert(node.node_id)
         })
     };
     let nodes = cluster.nodes.iter().filter(&mut keep).copied().collect();
-    Cluster {
-        nodes,
-        ..cluster.clone()
-    }
+    Cluster { nodes, ..cluster.clone() }
 }
 
 /// What makes machines equal for scaling: everything but name, rack and times.
@@ -203,14 +179,7 @@ struct Kind {
 
 impl Kind {
     fn of(node: &NodeRow) -> Kind {
-        let NodeRow {
-            gpu_mem_mib,
-            cpu_milli,
-            mem_mib,
-            nic_mbps,
-            islands,
-            ..
-        } = *node;
+        let NodeRow { gpu_mem_mib, cpu_milli, mem_mib, nic_mbps, islands, .. } = *node;
         Kind {
             texts: [node.pool, node.gpu_model, node.labels],
             gpus: node.gpu_count,
@@ -248,10 +217,7 @@ const TIERS: [(&str, u32); 22] = [
 
 /// Tier of a well-known model.
 pub fn known_tier(model: &str) -> Option<u32> {
-    TIERS
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(model))
-        .map(|(_, tier)| *tier)
+    TIERS.iter().find(|(name, _)| name.eq_ignore_ascii_case(model)).map(|(_, tier)| *tier)
 }
 
 impl Trace {
@@ -279,12 +245,7 @@ impl Trace {
         let mut text = TextPool::default();
         let nodes = adopt(&self.nodes, &self.text, &mut text).expect("a part of a pool fits one");
         let gpu_models = models.into_iter().map(|(_, model)| model).collect();
-        Cluster {
-            name: name.to_owned(),
-            text,
-            gpu_models,
-            nodes,
-        }
+        Cluster { name: name.to_owned(), text, gpu_models, nodes }
     }
 
     /// Puts the machines of a cluster in place of those of the trace.

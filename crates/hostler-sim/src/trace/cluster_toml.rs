@@ -106,24 +106,14 @@ impl LinkWord {
 /// Reads the text of a cluster file and writes every machine out as a row.
 pub(super) fn parse(text: &str, file: &str) -> Result<Cluster, TraceError> {
     let parsed: File = toml::from_str(text).map_err(|error| toml_error(&error, text, file))?;
-    let failed = |problem| TraceError::Cluster {
-        file: file.to_owned(),
-        problem,
-    };
+    let failed = |problem| TraceError::Cluster { file: file.to_owned(), problem };
     check_models(&parsed.gpu_models).map_err(failed)?;
-    let total: u64 = parsed
-        .nodes
-        .iter()
-        .map(|group| u64::from(group.count))
-        .sum();
+    let total: u64 = parsed.nodes.iter().map(|group| u64::from(group.count)).sum();
     at_most("nodes", total, NODES_MAX as u64).map_err(failed)?;
     if total == 0 {
         return Err(failed(ClusterProblem::NoNodes));
     }
-    let mut cluster = Cluster {
-        name: parsed.name,
-        ..Cluster::default()
-    };
+    let mut cluster = Cluster { name: parsed.name, ..Cluster::default() };
     let mut used = HashMap::new();
     for (index, group) in parsed.nodes.iter().enumerate() {
         let place = Place { group: index + 1 };
@@ -180,12 +170,7 @@ fn within(
         return Ok(());
     }
     let (value, expected) = (value.to_string(), format!("{low} to {high}"));
-    Err(ClusterProblem::Range {
-        key,
-        place: place(),
-        value,
-        expected,
-    })
+    Err(ClusterProblem::Range { key, place: place(), value, expected })
 }
 
 /// A group by its number, for messages.
@@ -212,10 +197,7 @@ impl Place {
         for _ in 0..group.count {
             *number += 1;
             let node_id = cluster.text.intern(&format!("{prefix}-{number:04}"))?;
-            cluster.nodes.push(NodeRow {
-                node_id,
-                ..template
-            });
+            cluster.nodes.push(NodeRow { node_id, ..template });
         }
         Ok(Ok(()))
     }
@@ -229,10 +211,7 @@ impl Place {
                 return Err(ClusterProblem::UnknownModel { group, model });
             }
             (None, _) if group.gpus > 0 => {
-                return Err(ClusterProblem::NoModel {
-                    group: self.group,
-                    gpus: group.gpus,
-                });
+                return Err(ClusterProblem::NoModel { group: self.group, gpus: group.gpus });
             }
             _ => {}
         }
@@ -254,13 +233,7 @@ impl Place {
     fn check_ranges(&self, group: &Group) -> Result<(), ClusterProblem> {
         let place = || format!("node group {}", self.group);
         let most = NUMBER_MAX as f64;
-        within(
-            "gpus",
-            place,
-            f64::from(group.gpus),
-            0.0,
-            f64::from(NODE_GPUS_MAX),
-        )?;
+        within("gpus", place, f64::from(group.gpus), 0.0, f64::from(NODE_GPUS_MAX))?;
         within("cpu", place, group.cpu, 0.0, 1_000_000.0)?;
         let islands = f64::from(group.islands.unwrap_or(1));
         within("islands", place, islands, 1.0, f64::from(group.gpus.max(1)))?;
@@ -274,21 +247,11 @@ impl Place {
         let is_bad = |text: &String| text.is_empty() || text.contains(['=', ';']);
         if let Some(key) = group.labels.keys().find(|key| is_bad(key)) {
             let (value, expected) = (key.clone(), "keys without `=` and `;`".to_owned());
-            return Err(ClusterProblem::Range {
-                key: "labels",
-                place: place(),
-                value,
-                expected,
-            });
+            return Err(ClusterProblem::Range { key: "labels", place: place(), value, expected });
         }
         if let Some(text) = group.labels.values().find(|text| text.contains(';')) {
             let (value, expected) = (text.clone(), "values without `;`".to_owned());
-            return Err(ClusterProblem::Range {
-                key: "labels",
-                place: place(),
-                value,
-                expected,
-            });
+            return Err(ClusterProblem::Range { key: "labels", place: place(), value, expected });
         }
         Ok(())
     }
@@ -311,19 +274,12 @@ impl Place {
 }
 
 fn with_texts(row: NodeRow, group: &Group, text: &mut TextPool) -> Result<NodeRow, TraceError> {
-    let labels: Vec<String> = group
-        .labels
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let labels: Vec<String> =
+        group.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let model = group.gpu_model.as_deref().unwrap_or_default();
     Ok(NodeRow {
         pool: text.intern(&group.pool)?,
-        gpu_model: if group.gpus > 0 {
-            text.intern(model)?
-        } else {
-            TextId::EMPTY
-        },
+        gpu_model: if group.gpus > 0 { text.intern(model)? } else { TextId::EMPTY },
         rack: text.intern(&group.rack)?,
         labels: text.intern(&labels.join(";"))?,
         ..row
@@ -332,22 +288,12 @@ fn with_texts(row: NodeRow, group: &Group, text: &mut TextPool) -> Result<NodeRo
 
 /// What the names of a group's nodes begin with.
 fn prefix(group: &Group) -> String {
-    let model = || {
-        group
-            .gpu_model
-            .as_deref()
-            .filter(|_| group.gpus > 0)
-            .unwrap_or("cpu")
-    };
+    let model = || group.gpu_model.as_deref().filter(|_| group.gpus > 0).unwrap_or("cpu");
     match &group.name {
         Some(name) => name.clone(),
         None => {
             let keep = |letter: char| {
-                if letter.is_alphanumeric() {
-                    letter
-                } else {
-                    '-'
-                }
+                if letter.is_alphanumeric() { letter } else { '-' }
             };
             model().chars().map(keep).collect::<String>().to_lowercase()
         }

@@ -60,32 +60,16 @@ pub fn import(
     options: &ConvertOptions,
     progress: Progress<'_>,
 ) -> Result<(Trace, Converted), TraceError> {
-    let Imported {
-        mut trace,
-        files,
-        rows_read,
-        mut dropped,
-    } = (importer.import)(input, progress)?;
+    let Imported { mut trace, files, rows_read, mut dropped } = (importer.import)(input, progress)?;
     for (reason, rows) in drop_bad(&mut trace) {
         *dropped.entry(reason).or_default() += rows;
     }
     let nodes_before = trace.nodes.len();
-    let shifted_ms = if options.keep_times {
-        0
-    } else {
-        shift_to_zero(&mut trace)
-    };
+    let shifted_ms = if options.keep_times { 0 } else { shift_to_zero(&mut trace) };
     let gone = (nodes_before - trace.nodes.len()) as u64;
-    count(
-        &mut dropped,
-        "node interval ended before the first submission",
-        gone,
-    );
+    count(&mut dropped, "node interval ended before the first submission", gone);
     if options.strict && !dropped.is_empty() {
-        let reasons: Vec<_> = dropped
-            .iter()
-            .map(|(why, rows)| format!("{why}: {rows}"))
-            .collect();
+        let reasons: Vec<_> = dropped.iter().map(|(why, rows)| format!("{why}: {rows}")).collect();
         let (total, reasons) = (dropped.values().sum(), reasons.join(", "));
         return Err(TraceError::Dropped { total, reasons });
     }
@@ -95,22 +79,11 @@ pub fn import(
         ("shifted_ms".to_owned(), shifted_ms.to_string()),
         ("strict".to_owned(), options.strict.to_string()),
     ]);
-    meta.inputs = files
-        .iter()
-        .map(|file| fingerprint(file))
-        .collect::<Result<_, _>>()?;
+    meta.inputs = files.iter().map(|file| fingerprint(file)).collect::<Result<_, _>>()?;
     (meta.rows_read, meta.rows_dropped) = (rows_read.clone(), dropped.clone());
     trace.meta.rows = trace.row_counts();
     let rows = trace.meta.rows.clone();
-    Ok((
-        trace,
-        Converted {
-            importer: importer.name,
-            rows_read,
-            dropped,
-            rows,
-        },
-    ))
+    Ok((trace, Converted { importer: importer.name, rows_read, dropped, rows }))
 }
 
 /// Removes every job that breaks a rule, with its tasks and instances, and every node row, task
@@ -122,17 +95,8 @@ pub fn drop_bad(trace: &mut Trace) -> BTreeMap<String, u64> {
     if bad.reasons.is_empty() {
         return BTreeMap::new();
     }
-    let Bad {
-        nodes,
-        jobs,
-        orphans,
-        instances,
-        mut reasons,
-    } = bad;
-    let names: BTreeSet<_> = jobs
-        .iter()
-        .map(|row| trace.jobs[*row as usize].job_id)
-        .collect();
+    let Bad { nodes, jobs, orphans, instances, mut reasons } = bad;
+    let names: BTreeSet<_> = jobs.iter().map(|row| trace.jobs[*row as usize].job_id).collect();
     retain_rows(&mut trace.nodes, |row, _| !nodes.contains(&row));
     retain_rows(&mut trace.jobs, |row, _| !jobs.contains(&row));
     let kept: BTreeSet<_> = match names.is_empty() {
@@ -141,23 +105,13 @@ pub fn drop_bad(trace: &mut Trace) -> BTreeMap<String, u64> {
     };
     let of_dropped = |id| names.contains(&id) && !kept.contains(&id);
     let before = trace.tasks.len() - orphans.len();
-    retain_rows(&mut trace.tasks, |row, task| {
-        !orphans.contains(&row) && !of_dropped(task.job_id)
-    });
-    count(
-        &mut reasons,
-        "task of a dropped job",
-        (before - trace.tasks.len()) as u64,
-    );
+    retain_rows(&mut trace.tasks, |row, task| !orphans.contains(&row) && !of_dropped(task.job_id));
+    count(&mut reasons, "task of a dropped job", (before - trace.tasks.len()) as u64);
     let before = trace.instances.len() - instances.len();
     retain_rows(&mut trace.instances, |row, instance| {
         !instances.contains(&row) && !of_dropped(instance.job_id)
     });
-    count(
-        &mut reasons,
-        "instance of a dropped job",
-        (before - trace.instances.len()) as u64,
-    );
+    count(&mut reasons, "instance of a dropped job", (before - trace.instances.len()) as u64);
     trace.arrange();
     reasons
 }
@@ -213,12 +167,7 @@ fn retain_rows<T>(rows: &mut Vec<T>, keep: impl Fn(u32, &T) -> bool) {
 /// Moves all times so that the earliest submission is 0, and returns by how many milliseconds.
 /// Times before it become 0; node intervals that ended before it go.
 pub fn shift_to_zero(trace: &mut Trace) -> u64 {
-    let first = trace
-        .jobs
-        .iter()
-        .map(|job| job.submit_ms)
-        .min()
-        .unwrap_or(0);
+    let first = trace.jobs.iter().map(|job| job.submit_ms).min().unwrap_or(0);
     let shift = |time: &mut OptU64, by: u64| {
         *time = OptU64::from(time.get().map(|value| value.saturating_sub(by)));
     };
@@ -235,9 +184,7 @@ pub fn shift_to_zero(trace: &mut Trace) -> u64 {
         shift(&mut instance.end_ms, first);
     }
     let first_secs = first / 1000;
-    trace
-        .nodes
-        .retain(|node| node.up_to_s.or(u64::MAX) > first_secs);
+    trace.nodes.retain(|node| node.up_to_s.or(u64::MAX) > first_secs);
     for node in &mut trace.nodes {
         shift(&mut node.up_from_s, first_secs);
         shift(&mut node.up_to_s, first_secs);

@@ -71,10 +71,7 @@ impl<'a> Fit<'a> {
         }
         self.comparisons_left -= cost;
         let models: Vec<&str> = self.trace.list(demand.models, '|').collect();
-        let answer = self
-            .shapes
-            .iter()
-            .any(|shape| shape.holds(&demand, &models, self.trace));
+        let answer = self.shapes.iter().any(|shape| shape.holds(&demand, &models, self.trace));
         self.known.insert(demand, answer);
         Some(answer)
     }

@@ -29,18 +29,8 @@ pub fn load(trace: &Trace, nodes: &[NodeRow]) -> Load {
         gpu += busy * u128::from(task.gpu_milli.or(0));
         cpu += busy * u128::from(task.cpu_milli.or(0));
     }
-    let first = trace
-        .jobs
-        .iter()
-        .map(|job| job.submit_ms)
-        .min()
-        .unwrap_or(0);
-    let last = trace
-        .jobs
-        .iter()
-        .map(|job| job.submit_ms)
-        .max()
-        .unwrap_or(0);
+    let first = trace.jobs.iter().map(|job| job.submit_ms).min().unwrap_or(0);
+    let last = trace.jobs.iter().map(|job| job.submit_ms).max().unwrap_or(0);
     let span = u128::from((last - first).max(1));
     let total = capacity(nodes);
     let share = |work: u128, capacity: u128| match capacity {

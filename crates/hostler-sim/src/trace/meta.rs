@@ -52,10 +52,7 @@ pub struct Maker {
 impl Maker {
     /// A part of this program.
     pub fn own(name: &str) -> Maker {
-        Maker {
-            name: name.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }
+        Maker { name: name.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }
 
@@ -100,14 +97,7 @@ impl Trace {
 /// A parser's message with the line it speaks of.
 pub(super) fn toml_error(error: &toml::de::Error, text: &str, file: &str) -> TraceError {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
-    let line = 1 + text.as_bytes()[..start]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count() as u32;
+    let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() as u32;
     let message = error.message().trim().replace('\n', "; ");
-    TraceError::Toml {
-        file: file.to_owned(),
-        line,
-        message,
-    }
+    TraceError::Toml { file: file.to_owned(), line, message }
 }

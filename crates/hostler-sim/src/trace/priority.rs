@@ -39,8 +39,5 @@ pub fn resolve(class: &str) -> Option<i32> {
     if let Ok(number) = class.parse() {
         return Some(number);
     }
-    NAMES
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(class))
-        .map(|(_, value)| *value)
+    NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(class)).map(|(_, value)| *value)
 }

@@ -16,9 +16,7 @@ impl Random {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Random {
         let mut mix = seed;
-        Random {
-            state: std::array::from_fn(|_| splitmix64(&mut mix)),
-        }
+        Random { state: std::array::from_fn(|_| splitmix64(&mut mix)) }
     }
 
     /// One of several streams of a seed that do not depend on each other.
@@ -81,9 +79,7 @@ mod tests {
     /// From the reference C code: state 1, 2, 3, 4.
     #[test]
     fn xoshiro_gives_the_reference_numbers() {
-        let mut random = Random {
-            state: [1, 2, 3, 4],
-        };
+        let mut random = Random { state: [1, 2, 3, 4] };
         let numbers: Vec<u64> = (0..6).map(|_| random.bits()).collect();
         let reference = [
             41943041,
@@ -101,14 +97,7 @@ mod tests {
     fn splitmix_gives_the_reference_numbers() {
         let mut state = 1234567;
         let numbers: Vec<u64> = (0..3).map(|_| splitmix64(&mut state)).collect();
-        assert_eq!(
-            numbers,
-            [
-                6457827717110365317,
-                3203168211198807973,
-                9817491932198370423
-            ]
-        );
+        assert_eq!(numbers, [6457827717110365317, 3203168211198807973, 9817491932198370423]);
     }
 
     #[test]

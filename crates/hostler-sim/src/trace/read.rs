@@ -33,28 +33,16 @@ pub fn read(folder: &Path, options: ReadOptions<'_>) -> Result<Trace, TraceError
         (source::find(folder, "nodes.csv")?, read_nodes),
         (Some(source::need(folder, "jobs.csv")?), read_jobs),
         (Some(source::need(folder, "tasks.csv")?), read_tasks),
-        (
-            instances.filter(|_| !options.skip_instances),
-            read_instances,
-        ),
+        (instances.filter(|_| !options.skip_instances), read_instances),
     ];
-    let total = files
-        .iter()
-        .flat_map(|(path, _)| path)
-        .map(|path| source::size(path))
-        .sum();
+    let total = files.iter().flat_map(|(path, _)| path).map(|path| source::size(path)).sum();
     let mut silent = |_, _| {};
     let mut meter = Meter::new(total, options.progress.unwrap_or(&mut silent));
     let mut faults = Faults::default();
     for (path, read_table) in files {
         let Some(path) = path else { continue };
         let name = source::file_name(&path);
-        read_table(
-            &mut *source::open(&path, &mut meter)?,
-            &name,
-            &mut trace,
-            &mut faults,
-        );
+        read_table(&mut *source::open(&path, &mut meter)?, &name, &mut trace, &mut faults);
         if faults.is_full() {
             break;
         }
@@ -70,15 +58,8 @@ type TableReader = fn(&mut dyn Read, &str, &mut Trace, &mut Faults);
 /// Reads a `nodes.csv` into `trace.nodes`; `file` is only for messages.
 pub fn read_nodes(input: &mut dyn Read, file: &str, trace: &mut Trace, faults: &mut Faults) {
     let nodes = &mut trace.nodes;
-    let mut sink = Sink {
-        file,
-        text: &mut trace.text,
-        faults,
-    };
-    let layout = Layout {
-        columns: &NODES,
-        unknown_are_faults: true,
-    };
+    let mut sink = Sink { file, text: &mut trace.text, faults };
+    let layout = Layout { columns: &NODES, unknown_are_faults: true };
     each_row(input, &layout, &mut sink, &mut |row| {
         let node = node(row);
         match nodes.len() < NODES_MAX {
@@ -91,48 +72,25 @@ pub fn read_nodes(input: &mut dyn Read, file: &str, trace: &mut Trace, faults: &
 /// Reads a `jobs.csv` into `trace.jobs`; call [`Trace::arrange`] after the last table.
 pub fn read_jobs(input: &mut dyn Read, file: &str, trace: &mut Trace, faults: &mut Faults) {
     let jobs = &mut trace.jobs;
-    let mut sink = Sink {
-        file,
-        text: &mut trace.text,
-        faults,
-    };
-    let layout = Layout {
-        columns: &JOBS,
-        unknown_are_faults: true,
-    };
+    let mut sink = Sink { file, text: &mut trace.text, faults };
+    let layout = Layout { columns: &JOBS, unknown_are_faults: true };
     each_row(input, &layout, &mut sink, &mut |row| jobs.push(job(row)));
 }
 
 /// Reads a `tasks.csv` into `trace.tasks`; call [`Trace::arrange`] after the last table.
 pub fn read_tasks(input: &mut dyn Read, file: &str, trace: &mut Trace, faults: &mut Faults) {
     let tasks = &mut trace.tasks;
-    let mut sink = Sink {
-        file,
-        text: &mut trace.text,
-        faults,
-    };
-    let layout = Layout {
-        columns: &TASKS,
-        unknown_are_faults: true,
-    };
+    let mut sink = Sink { file, text: &mut trace.text, faults };
+    let layout = Layout { columns: &TASKS, unknown_are_faults: true };
     each_row(input, &layout, &mut sink, &mut |row| tasks.push(task(row)));
 }
 
 /// Reads an `instances.csv` into `trace.instances`.
 pub fn read_instances(input: &mut dyn Read, file: &str, trace: &mut Trace, faults: &mut Faults) {
     let instances = &mut trace.instances;
-    let mut sink = Sink {
-        file,
-        text: &mut trace.text,
-        faults,
-    };
-    let layout = Layout {
-        columns: &INSTANCES,
-        unknown_are_faults: true,
-    };
-    each_row(input, &layout, &mut sink, &mut |row| {
-        instances.push(instance(row))
-    });
+    let mut sink = Sink { file, text: &mut trace.text, faults };
+    let layout = Layout { columns: &INSTANCES, unknown_are_faults: true };
+    each_row(input, &layout, &mut sink, &mut |row| instances.push(instance(row)));
 }
 
 /// Columns of `nodes.csv`; the last three are written only when some node has them.

@@ -20,17 +20,11 @@ pub(super) struct Column {
 }
 
 pub(super) const fn required(name: &'static str) -> Column {
-    Column {
-        name,
-        required: true,
-    }
+    Column { name, required: true }
 }
 
 pub(super) const fn optional(name: &'static str) -> Column {
-    Column {
-        name,
-        required: false,
-    }
+    Column { name, required: false }
 }
 
 /// A table to read: columns, and what to do with others.
@@ -50,13 +44,7 @@ pub(super) struct Sink<'a> {
 impl Sink<'_> {
     pub(super) fn fault(&mut self, line: u64, column: &str, value: &[u8], problem: Problem) {
         let (file, column, value) = (self.file.to_owned(), column.to_owned(), quote(value));
-        self.faults.push(Fault {
-            file,
-            line,
-            column,
-            value,
-            problem,
-        });
+        self.faults.push(Fault { file, line, column, value, problem });
     }
 }
 
@@ -68,15 +56,9 @@ pub(super) fn each_row(
     take: &mut dyn FnMut(&mut Row<'_, '_>),
 ) -> u64 {
     let pending = Rc::new(Cell::new(0));
-    let limited = Limited {
-        input,
-        pending: Rc::clone(&pending),
-    };
+    let limited = Limited { input, pending: Rc::clone(&pending) };
     let mut builder = csv::ReaderBuilder::new();
-    builder
-        .has_headers(false)
-        .flexible(true)
-        .buffer_capacity(BUFFER_BYTES);
+    builder.has_headers(false).flexible(true).buffer_capacity(BUFFER_BYTES);
     let mut reader = builder.from_reader(limited);
     let mut record = csv::ByteRecord::new();
     let mut next = |record: &mut csv::ByteRecord, sink: &mut Sink<'_>| {
@@ -109,25 +91,11 @@ pub(super) fn each_row(
         rows += 1;
         if record.len() != width {
             let found = record.len();
-            sink.fault(
-                line,
-                "",
-                b"",
-                Problem::FieldCount {
-                    expected: width,
-                    found,
-                },
-            );
+            sink.fault(line, "", b"", Problem::FieldCount { expected: width, found });
             continue;
         }
         let columns = layout.columns;
-        take(&mut Row {
-            record: &record,
-            places: &places,
-            columns,
-            line,
-            sink,
-        });
+        take(&mut Row { record: &record, places: &places, columns, line, sink });
     }
     rows
 }
@@ -177,19 +145,11 @@ fn places(
     let before = sink.faults.list.len();
     let mut places = vec![ABSENT; layout.columns.len()];
     for (field, name) in header.iter().enumerate() {
-        let known = layout
-            .columns
-            .iter()
-            .position(|column| column.name.as_bytes() == name);
+        let known = layout.columns.iter().position(|column| column.name.as_bytes() == name);
         match known {
             Some(column) if places[column] == ABSENT => places[column] = field,
             Some(column) => {
-                sink.fault(
-                    1,
-                    layout.columns[column].name,
-                    b"",
-                    Problem::DuplicatedColumn,
-                );
+                sink.fault(1, layout.columns[column].name, b"", Problem::DuplicatedColumn);
             }
             None if layout.unknown_are_faults => {
                 let names: Vec<_> = layout.columns.iter().map(|column| column.name).collect();
@@ -232,8 +192,7 @@ impl<'r> Row<'r, '_> {
     /// Reports a field.
     pub(super) fn fault(&mut self, column: usize, problem: Problem) {
         let value = self.bytes(column);
-        self.sink
-            .fault(self.line, self.columns[column].name, value, problem);
+        self.sink.fault(self.line, self.columns[column].name, value, problem);
     }
 
     /// A field as text.
@@ -289,8 +248,7 @@ impl<'r> Row<'r, '_> {
 
     /// A time, a length of time or an amount of work.
     pub(super) fn long(&mut self, column: usize) -> OptU64 {
-        self.integer(column, TIME_MS_MAX)
-            .map_or(OptU64::NONE, OptU64::some)
+        self.integer(column, TIME_MS_MAX).map_or(OptU64::NONE, OptU64::some)
     }
 
     /// A number of the 32-bit columns.
@@ -309,14 +267,8 @@ impl<'r> Row<'r, '_> {
         if let Some((value, _)) = names.iter().find(|(_, name)| name.as_bytes() == bytes) {
             return *value;
         }
-        let known = names
-            .iter()
-            .map(|(_, name)| *name)
-            .filter(|name| !name.is_empty());
-        self.fault(
-            column,
-            Problem::UnknownWord(known.collect::<Vec<_>>().join(", ")),
-        );
+        let known = names.iter().map(|(_, name)| *name).filter(|name| !name.is_empty());
+        self.fault(column, Problem::UnknownWord(known.collect::<Vec<_>>().join(", ")));
         T::default()
     }
 }
@@ -335,12 +287,8 @@ pub(super) fn parse_integer(bytes: &[u8], max: u64) -> Result<Option<u64>, Probl
     }
     let mut value: u64 = 0;
     for digit in digits {
-        let next = value
-            .checked_mul(10)
-            .and_then(|v| v.checked_add(u64::from(digit - b'0')));
-        value = next
-            .filter(|value| *value <= max)
-            .ok_or(Problem::TooLarge(max))?;
+        let next = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0')));
+        value = next.filter(|value| *value <= max).ok_or(Problem::TooLarge(max))?;
     }
     Ok(Some(value))
 }

@@ -35,82 +35,31 @@ const NO: TextId = TextId::EMPTY;
 
 impl Row for NodeRow {
     fn texts(&self) -> [TextId; 6] {
-        [
-            self.node_id,
-            self.pool,
-            self.gpu_model,
-            self.rack,
-            self.labels,
-            NO,
-        ]
+        [self.node_id, self.pool, self.gpu_model, self.rack, self.labels, NO]
     }
     fn numbers(self) -> Self {
-        NodeRow {
-            node_id: NO,
-            pool: NO,
-            gpu_model: NO,
-            rack: NO,
-            labels: NO,
-            line: 0,
-            ..self
-        }
+        NodeRow { node_id: NO, pool: NO, gpu_model: NO, rack: NO, labels: NO, line: 0, ..self }
     }
 }
 
 impl Row for JobRow {
     fn texts(&self) -> [TextId; 6] {
-        let JobRow {
-            job_id,
-            user,
-            group_tag,
-            queue,
-            priority_class,
-            workload,
-            ..
-        } = *self;
+        let JobRow { job_id, user, group_tag, queue, priority_class, workload, .. } = *self;
         [job_id, user, group_tag, queue, priority_class, workload]
     }
     fn numbers(self) -> Self {
-        let part = JobRow {
-            line: 0,
-            job_id: NO,
-            user: NO,
-            group_tag: NO,
-            ..self
-        };
-        JobRow {
-            queue: NO,
-            priority_class: NO,
-            workload: NO,
-            ..part
-        }
+        let part = JobRow { line: 0, job_id: NO, user: NO, group_tag: NO, ..self };
+        JobRow { queue: NO, priority_class: NO, workload: NO, ..part }
     }
 }
 
 impl Row for TaskRow {
     fn texts(&self) -> [TextId; 6] {
-        [
-            self.job_id,
-            self.task,
-            self.gpu_models,
-            self.model,
-            self.placement,
-            NO,
-        ]
+        [self.job_id, self.task, self.gpu_models, self.model, self.placement, NO]
     }
     fn numbers(self) -> Self {
-        let part = TaskRow {
-            line: 0,
-            job_id: NO,
-            task: NO,
-            gpu_models: NO,
-            ..self
-        };
-        TaskRow {
-            model: NO,
-            placement: NO,
-            ..part
-        }
+        let part = TaskRow { line: 0, job_id: NO, task: NO, gpu_models: NO, ..self };
+        TaskRow { model: NO, placement: NO, ..part }
     }
 }
 
@@ -119,12 +68,6 @@ impl Row for InstanceRow {
         [self.job_id, self.task, self.node_id, NO, NO, NO]
     }
     fn numbers(self) -> Self {
-        InstanceRow {
-            line: 0,
-            job_id: NO,
-            task: NO,
-            node_id: NO,
-            ..self
-        }
+        InstanceRow { line: 0, job_id: NO, task: NO, node_id: NO, ..self }
     }
 }

@@ -26,11 +26,8 @@ pub enum Compression {
 
 impl Compression {
     /// Every packing with its file name suffix.
-    pub const SUFFIXES: [(Compression, &'static str); 3] = [
-        (Compression::None, ""),
-        (Compression::Gzip, ".gz"),
-        (Compression::Zstd, ".zst"),
-    ];
+    pub const SUFFIXES: [(Compression, &'static str); 3] =
+        [(Compression::None, ""), (Compression::Gzip, ".gz"), (Compression::Zstd, ".zst")];
 
     /// File name suffix, with its dot.
     pub fn suffix(self) -> &'static str {
@@ -62,12 +59,7 @@ const TELL_EVERY_BYTES: u64 = 1 << 20;
 
 impl<'a> Meter<'a> {
     pub(super) fn new(total: u64, progress: Progress<'a>) -> Meter<'a> {
-        Meter {
-            read: 0,
-            told: 0,
-            total,
-            progress,
-        }
+        Meter { read: 0, told: 0, total, progress }
     }
 
     fn add(&mut self, bytes: u64) {
@@ -122,10 +114,7 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, TraceEr
             continue;
         }
         if let Some(first) = found {
-            return Err(TraceError::Ambiguous {
-                first,
-                second: path,
-            });
+            return Err(TraceError::Ambiguous { first, second: path });
         }
         found = Some(path);
     }
@@ -134,10 +123,7 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, TraceEr
 
 /// Like [`find`], for a table that must be there.
 pub(super) fn need(folder: &Path, name: &'static str) -> Result<PathBuf, TraceError> {
-    let missing = || TraceError::Missing {
-        name,
-        folder: folder.to_owned(),
-    };
+    let missing = || TraceError::Missing { name, folder: folder.to_owned() };
     find(folder, name)?.ok_or_else(missing)
 }
 
@@ -150,9 +136,7 @@ pub(super) fn size(path: &Path) -> u64 {
 pub(super) fn read_small(path: &Path) -> Result<String, TraceError> {
     let file = File::open(path).map_err(cannot("read", path))?;
     let mut bytes = Vec::new();
-    file.take(TOML_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(cannot("read", path))?;
+    file.take(TOML_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(cannot("read", path))?;
     let too_long = || io::Error::other(format!("longer than {TOML_BYTES_MAX} bytes"));
     if bytes.len() as u64 > TOML_BYTES_MAX {
         return Err(cannot("read", path)(too_long()));
@@ -174,32 +158,17 @@ pub fn fingerprint(path: &Path) -> Result<InputFile, TraceError> {
         bytes += got as u64;
         hash.update(&buffer[..got]);
     }
-    let sha256 = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Ok(InputFile {
-        file: file_name(path),
-        bytes,
-        sha256,
-    })
+    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(InputFile { file: file_name(path), bytes, sha256 })
 }
 
 /// The last part of a path, for messages and provenance.
 pub(super) fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Turns a system error into one that names the file.
 pub(super) fn cannot(action: &'static str, path: &Path) -> impl Fn(io::Error) -> TraceError {
     let path = path.to_owned();
-    move |source| TraceError::Io {
-        action,
-        path: path.clone(),
-        source,
-    }
+    move |source| TraceError::Io { action, path: path.clone(), source }
 }

@@ -21,10 +21,7 @@ macro_rules! optional_number {
 
             /// A known value; the largest of its type is not one.
             pub fn some(value: $number) -> $name {
-                assert!(
-                    value != <$number>::MAX,
-                    "the largest value stands for `not known`"
-                );
+                assert!(value != <$number>::MAX, "the largest value stands for `not known`");
                 $name(value)
             }
 
@@ -108,10 +105,7 @@ impl Status {
 
     /// Status of a name in the tables.
     pub fn from_name(name: &str) -> Option<Status> {
-        Status::NAMES
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(status, _)| *status)
+        Status::NAMES.iter().find(|(_, known)| *known == name).map(|(status, _)| *status)
     }
 }
 
@@ -132,12 +126,8 @@ pub enum Link {
 
 impl Link {
     /// Every link with its name in the tables.
-    pub const NAMES: [(Link, &'static str); 4] = [
-        (Link::Unknown, ""),
-        (Link::None, "none"),
-        (Link::Pcie, "pcie"),
-        (Link::Nvlink, "nvlink"),
-    ];
+    pub const NAMES: [(Link, &'static str); 4] =
+        [(Link::Unknown, ""), (Link::None, "none"), (Link::Pcie, "pcie"), (Link::Nvlink, "nvlink")];
 
     /// Name in the tables; empty for unknown.
     pub fn name(self) -> &'static str {
@@ -146,10 +136,7 @@ impl Link {
 
     /// Link of a name in the tables.
     pub fn from_name(name: &str) -> Option<Link> {
-        Link::NAMES
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(link, _)| *link)
+        Link::NAMES.iter().find(|(_, known)| *known == name).map(|(link, _)| *link)
     }
 }
 
@@ -348,10 +335,7 @@ impl Trace {
 
     /// Names in a list such as `gpu_models` (`A|B`) or `placement` (`a;b`); none for empty.
     pub fn list(&self, id: TextId, separator: char) -> impl Iterator<Item = &str> {
-        self.text
-            .get(id)
-            .split(separator)
-            .filter(|name| !name.is_empty())
+        self.text.get(id).split(separator).filter(|name| !name.is_empty())
     }
 
     /// Restores the order of rows after rows were added or times changed: jobs by (submission,

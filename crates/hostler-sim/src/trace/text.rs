@@ -50,15 +50,9 @@ pub struct TextPool {
 impl Default for TextPool {
     fn default() -> Self {
         let hasher = RandomState::new();
-        let mut pool = TextPool {
-            bytes: String::new(),
-            ends: Vec::new(),
-            slots: vec![VACANT; 16],
-            hasher,
-        };
-        let empty = pool
-            .intern("")
-            .expect("an empty pool has room for the empty text");
+        let mut pool =
+            TextPool { bytes: String::new(), ends: Vec::new(), slots: vec![VACANT; 16], hasher };
+        let empty = pool.intern("").expect("an empty pool has room for the empty text");
         assert_eq!(empty, TextId::EMPTY, "the empty text has the first id");
         pool
     }
@@ -93,11 +87,7 @@ impl TextPool {
     /// The text of an id of this pool.
     pub fn get(&self, id: TextId) -> &str {
         let index = id.index();
-        let start = if index == 0 {
-            0
-        } else {
-            self.ends[index - 1] as usize
-        };
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
         &self.bytes[start..self.ends[index] as usize]
     }
 

@@ -21,11 +21,7 @@ pub fn write(trace: &Trace, folder: &Path, packing: Compression) -> Result<(), T
         ("nodes.csv", !trace.nodes.is_empty(), write_nodes),
         ("jobs.csv", true, write_jobs),
         ("tasks.csv", true, write_tasks),
-        (
-            "instances.csv",
-            !trace.instances.is_empty(),
-            write_instances,
-        ),
+        ("instances.csv", !trace.instances.is_empty(), write_instances),
     ];
     for (name, wanted, write_table) in tables {
         if !wanted {
@@ -38,10 +34,7 @@ pub fn write(trace: &Trace, folder: &Path, packing: Compression) -> Result<(), T
         });
         written.map_err(cannot("write", &path))?;
     }
-    let meta = Meta {
-        rows: trace.row_counts(),
-        ..trace.meta.clone()
-    };
+    let meta = Meta { rows: trace.row_counts(), ..trace.meta.clone() };
     let path = folder.join("meta.toml");
     std::fs::write(&path, meta.to_toml()).map_err(cannot("write", &path))
 }
@@ -70,10 +63,9 @@ impl Packed {
         Ok(match packing {
             Compression::None => Packed::Plain(file),
             // Level 6 and no time stamp: same bytes for the same table.
-            Compression::Gzip => Packed::Gzip(flate2::write::GzEncoder::new(
-                file,
-                flate2::Compression::new(6),
-            )),
+            Compression::Gzip => {
+                Packed::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::new(6)))
+            }
             Compression::Zstd => Packed::Zstd(zstd::Encoder::new(file, 3)?),
         })
     }

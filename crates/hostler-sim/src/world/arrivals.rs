@@ -24,10 +24,7 @@ pub struct Listed {
 impl Listed {
     /// The jobs of a list that is sorted by time.
     pub fn new(jobs: Vec<(Time, Arc<JobSpec>)>) -> Listed {
-        assert!(
-            jobs.is_sorted_by_key(|(at, _)| *at),
-            "jobs are listed in order of submission"
-        );
+        assert!(jobs.is_sorted_by_key(|(at, _)| *at), "jobs are listed in order of submission");
         Listed { jobs, next: 0 }
     }
 }

@@ -76,12 +76,7 @@ impl Faults {
                 Fault::StartFails { job, times } => {
                     all.starts.insert(job, times);
                 }
-                Fault::Report {
-                    job,
-                    of,
-                    astray,
-                    times,
-                } => {
+                Fault::Report { job, of, astray, times } => {
                     all.reports.insert((job, of), (astray, times));
                 }
             }

@@ -111,25 +111,19 @@ impl<Source: Arrivals> World<Source> {
     /// The catalogue and the nodes, as facts.
     fn opening(&self) -> Vec<Event> {
         let models = self.site.models.iter().enumerate();
-        let models = models.map(|(at, spec)| Event::ModelAdded {
-            model: ModelId(at as u32),
-            spec: spec.clone(),
-        });
+        let models = models
+            .map(|(at, spec)| Event::ModelAdded { model: ModelId(at as u32), spec: spec.clone() });
         let tenants = self.site.tenants.iter().enumerate();
         let tenants = tenants.map(|(at, spec)| Event::TenantAdded {
             tenant: TenantId(at as u32),
             spec: spec.clone(),
         });
         let nodes = self.site.nodes.iter().enumerate();
-        let nodes = nodes.map(|(at, spec)| Event::NodeUp {
-            node: NodeId(at as u32),
-            spec: spec.clone(),
-        });
+        let nodes =
+            nodes.map(|(at, spec)| Event::NodeUp { node: NodeId(at as u32), spec: spec.clone() });
         let profiles = self.site.physics.profiles.iter();
-        let profiles = profiles.map(|(key, profile)| Event::Profiled {
-            key: *key,
-            profile: profile.clone(),
-        });
+        let profiles =
+            profiles.map(|(key, profile)| Event::Profiled { key: *key, profile: profile.clone() });
         models.chain(tenants).chain(nodes).chain(profiles).collect()
     }
 
@@ -172,11 +166,7 @@ impl<Source: Arrivals> World<Source> {
         let rate = self.rate_of(lease);
         let stay = self.stays.get_mut(&lease).expect("the stay is here");
         let again = stay.base > Span::ZERO || self.safe.contains_key(&stay.job);
-        let load = if again {
-            stay.spec.checkpoint.load
-        } else {
-            Span::ZERO
-        };
+        let load = if again { stay.spec.checkpoint.load } else { Span::ZERO };
         stay.work_from(self.now + load, rate);
         let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
         self.queue.push(finish, Coming::Finish(lease, version));
@@ -184,11 +174,7 @@ impl<Source: Arrivals> World<Source> {
     }
 
     fn finish(&mut self, lease: LeaseId, version: u32, events: &mut Vec<Event>) {
-        let Some(stay) = self
-            .stays
-            .get(&lease)
-            .filter(|stay| stay.version == version)
-        else {
+        let Some(stay) = self.stays.get(&lease).filter(|stay| stay.version == version) else {
             return;
         };
         let job = stay.job;
@@ -196,33 +182,19 @@ impl<Source: Arrivals> World<Source> {
         self.leave(lease);
         self.specs.remove(&job);
         self.safe.remove(&job);
-        let word = Event::Stopped {
-            lease,
-            outcome: Outcome::Finished,
-            done,
-            lost: Span::ZERO,
-        };
+        let word = Event::Stopped { lease, outcome: Outcome::Finished, done, lost: Span::ZERO };
         self.report(job, Report::Finish, word, events);
     }
 
     fn saved(&mut self, lease: LeaseId, events: &mut Vec<Event>) {
-        let Some(stay) = self
-            .stays
-            .get(&lease)
-            .filter(|stay| stay.doing == Doing::Saving)
-        else {
+        let Some(stay) = self.stays.get(&lease).filter(|stay| stay.doing == Doing::Saving) else {
             return;
         };
         let job = stay.job;
         let (done, _) = stay.done_and_safe();
         self.safe.insert(job, done);
         self.leave(lease);
-        let word = Event::Stopped {
-            lease,
-            outcome: Outcome::Interrupted,
-            done,
-            lost: Span::ZERO,
-        };
+        let word = Event::Stopped { lease, outcome: Outcome::Interrupted, done, lost: Span::ZERO };
         self.report(job, Report::Stop, word, events);
     }
 
@@ -238,10 +210,7 @@ impl<Source: Arrivals> World<Source> {
             stay.account(now);
             stay.version += 1;
             let (_, safe) = stay.done_and_safe();
-            events.push(Event::Checkpointed {
-                lease: stay.lease,
-                done: safe,
-            });
+            events.push(Event::Checkpointed { lease: stay.lease, done: safe });
             if stay.placement.parts.iter().all(|part| part.node == node) {
                 gone.push((stay.lease, stay.job, safe));
             }
@@ -258,8 +227,7 @@ impl<Source: Arrivals> World<Source> {
         let Some(stay) = self.stays.get_mut(&lease) else {
             // It is over already; say so (again), in case the first word went astray.
             if let Some(word) = self.last_words.get(&lease) {
-                self.queue
-                    .push(now, Coming::Deliver(Box::new(word.clone())));
+                self.queue.push(now, Coming::Deliver(Box::new(word.clone())));
             }
             return;
         };
@@ -275,12 +243,7 @@ impl<Source: Arrivals> World<Source> {
         self.safe.insert(job, safe);
         self.leave(lease);
         let lost = done.saturating_sub(safe);
-        let word = Event::Stopped {
-            lease,
-            outcome: Outcome::Interrupted,
-            done: safe,
-            lost,
-        };
+        let word = Event::Stopped { lease, outcome: Outcome::Interrupted, done: safe, lost };
         let mut events = Vec::new();
         self.report(job, Report::Stop, word, &mut events);
         for event in events {
@@ -344,27 +307,16 @@ impl<Source: Arrivals> World<Source> {
 
     fn rate_of(&self, lease: LeaseId) -> Rate {
         let stay = &self.stays[&lease];
-        let on_gpus = stay
-            .placement
-            .parts
-            .iter()
-            .filter(|part| !part.slices.is_empty());
+        let on_gpus = stay.placement.parts.iter().filter(|part| !part.slices.is_empty());
         let models = on_gpus.filter_map(|part| self.site.nodes[part.node.index()].gpu_model);
-        let alone = self
-            .site
-            .physics
-            .rate(&stay.spec, models, || self.reach(&stay.placement));
+        let alone = self.site.physics.rate(&stay.spec, models, || self.reach(&stay.placement));
         let Some(neighbours) = &self.neighbours else {
             return alone;
         };
         let others = neighbours.of(lease, &stay.placement).into_iter();
         let others = others.filter_map(|other| self.stays.get(&other));
         others.fold(alone, |rate, other| {
-            rate.times(
-                self.site
-                    .physics
-                    .beside(stay.spec.profile, other.spec.profile),
-            )
+            rate.times(self.site.physics.beside(stay.spec.profile, other.spec.profile))
         })
     }
 
@@ -374,10 +326,7 @@ impl<Source: Arrivals> World<Source> {
             return Reach::Island;
         };
         let same_node = placement.parts.iter().all(|part| part.node == first.node);
-        let same_rack = placement
-            .parts
-            .iter()
-            .all(|part| racks(part.node) == racks(first.node));
+        let same_rack = placement.parts.iter().all(|part| racks(part.node) == racks(first.node));
         match (same_node, same_rack) {
             (true, _) => self.reach_inside(placement),
             (false, true) => Reach::Rack,
@@ -390,17 +339,10 @@ impl<Source: Arrivals> World<Source> {
         let island_gpus = self.site.nodes[node.index()].island_gpus;
         let first = self.first_devices[node.index()];
         let slices = placement.parts.iter().flat_map(|part| &part.slices);
-        let mut islands = slices.map(|slice| {
-            (slice.device.0 - first)
-                .checked_div(island_gpus)
-                .unwrap_or(0)
-        });
+        let mut islands =
+            slices.map(|slice| (slice.device.0 - first).checked_div(island_gpus).unwrap_or(0));
         let one = islands.next();
-        if islands.all(|island| Some(island) == one) {
-            Reach::Island
-        } else {
-            Reach::Node
-        }
+        if islands.all(|island| Some(island) == one) { Reach::Island } else { Reach::Node }
     }
 
     /// Sends a report, unless it goes astray.
@@ -412,17 +354,11 @@ impl<Source: Arrivals> World<Source> {
         if let Event::Stopped { lease, .. } | Event::StartFailed { lease } = &word {
             self.last_words.insert(*lease, word.clone());
         }
-        for arrival in self
-            .faults
-            .arrivals(self.now, job, of)
-            .into_iter()
-            .flatten()
-        {
+        for arrival in self.faults.arrivals(self.now, job, of).into_iter().flatten() {
             if arrival == self.now {
                 events.push(word.clone());
             } else {
-                self.queue
-                    .push(arrival, Coming::Deliver(Box::new(word.clone())));
+                self.queue.push(arrival, Coming::Deliver(Box::new(word.clone())));
             }
         }
     }
@@ -440,15 +376,8 @@ impl<Source: Arrivals> World<Source> {
 
 impl<Source: Arrivals> Executor for World<Source> {
     fn next(&mut self, wake: Option<Time>) -> Option<(Time, Vec<Event>)> {
-        let mut events = if self.opened {
-            Vec::new()
-        } else {
-            self.opening()
-        };
-        let mut news = [self.queue.next_at(), self.arrivals.next_at()]
-            .into_iter()
-            .flatten()
-            .min();
+        let mut events = if self.opened { Vec::new() } else { self.opening() };
+        let mut news = [self.queue.next_at(), self.arrivals.next_at()].into_iter().flatten().min();
         if !std::mem::replace(&mut self.opened, true) {
             news = Some(Time::ZERO);
         }
@@ -463,28 +392,19 @@ impl<Source: Arrivals> Executor for World<Source> {
             self.happen(coming, &mut events);
         }
         self.submit_jobs(self.now, &mut events);
-        self.idle_wakes = if news.is_some() {
-            0
-        } else {
-            self.idle_wakes + 1
-        };
+        self.idle_wakes = if news.is_some() { 0 } else { self.idle_wakes + 1 };
         (self.idle_wakes < IDLE_WAKES_MAX).then_some((self.now, events))
     }
 
     fn submit(&mut self, at: Time, decision: &Decision) {
         self.now = at;
         match decision {
-            Decision::Start {
-                lease,
-                job,
-                placement,
-            } => {
+            Decision::Start { lease, job, placement } => {
                 let base = self.safe.get(job).copied().unwrap_or(Span::ZERO);
                 let spec = Arc::clone(&self.specs[job]);
                 let stay = Stay::new(*lease, *job, spec, Arc::clone(placement), base);
                 self.stays.insert(*lease, stay);
-                self.queue
-                    .push(at + self.site.physics.start_delay, Coming::Start(*lease));
+                self.queue.push(at + self.site.physics.start_delay, Coming::Start(*lease));
             }
             Decision::Stop { lease, how, .. } => self.stop(*lease, *how),
             Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
@@ -496,8 +416,7 @@ impl<Source: Arrivals> Executor for World<Source> {
                     Power::Waking | Power::On => (self.site.physics.wake_delay, Power::On),
                 };
                 let event = Event::PowerChanged { node: *node, power };
-                self.queue
-                    .push(at + delay, Coming::Deliver(Box::new(event)));
+                self.queue.push(at + delay, Coming::Deliver(Box::new(event)));
             }
             Decision::Reject { job, .. } => {
                 self.specs.remove(job);

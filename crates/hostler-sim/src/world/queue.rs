@@ -54,11 +54,7 @@ impl Queue {
     pub(super) fn push(&mut self, at: Time, coming: Coming) {
         let sequence = self.sequence;
         self.sequence += 1;
-        self.heap.push(Reverse(Entry {
-            at,
-            sequence,
-            coming,
-        }));
+        self.heap.push(Reverse(Entry { at, sequence, coming }));
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {

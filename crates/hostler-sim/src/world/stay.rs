@@ -93,11 +93,7 @@ impl Stay {
     /// Work done over all stays, and the part of it that survives a crash.
     pub(super) fn done_and_safe(&self) -> (Span, Span) {
         let Checkpoint { every, .. } = self.spec.checkpoint;
-        let kept = self
-            .worked
-            .0
-            .checked_div(every.0)
-            .map_or(0, |times| times * every.0);
+        let kept = self.worked.0.checked_div(every.0).map_or(0, |times| times * every.0);
         (self.base + self.worked, self.base + Span(kept))
     }
 }

@@ -28,9 +28,6 @@ pub struct Oracle(pub Truth);
 
 impl Predict for Oracle {
     fn estimate(&mut self, job: JobId, _: &JobSpec) -> Option<Estimate> {
-        Some(Estimate {
-            run: self.0.run(job),
-            spread: Span::ZERO,
-        })
+        Some(Estimate { run: self.0.run(job), spread: Span::ZERO })
     }
 }

@@ -51,13 +51,7 @@ pub fn importer(name: Option<&str>, path: &Path) -> Result<&'static Importer, Tr
         None => IMPORTERS.iter().find(|importer| (importer.detect)(path)),
     };
     found.copied().ok_or_else(|| match name {
-        Some(name) => TraceError::UnknownFormat {
-            name: name.to_owned(),
-            known: known(),
-        },
-        None => TraceError::Undetected {
-            path: path.to_owned(),
-            known: known(),
-        },
+        Some(name) => TraceError::UnknownFormat { name: name.to_owned(), known: known() },
+        None => TraceError::Undetected { path: path.to_owned(), known: known() },
     })
 }

@@ -16,24 +16,13 @@ pub(super) const DEF: Importer = Importer {
 };
 
 fn import(path: &Path, progress: Progress<'_>) -> Result<Imported, TraceError> {
-    let options = ReadOptions {
-        progress: Some(progress),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { progress: Some(progress), ..ReadOptions::default() };
     let trace = read(path, options)?;
     let meta = path.join("meta.toml");
-    let mut files: Vec<_> = Some(meta)
-        .filter(|meta| meta.is_file())
-        .into_iter()
-        .collect();
+    let mut files: Vec<_> = Some(meta).filter(|meta| meta.is_file()).into_iter().collect();
     for table in ["nodes.csv", "jobs.csv", "tasks.csv", "instances.csv"] {
         files.extend(source::find(path, table)?);
     }
     let rows_read = trace.row_counts();
-    Ok(Imported {
-        trace,
-        files,
-        rows_read,
-        ..Imported::default()
-    })
+    Ok(Imported { trace, files, rows_read, ..Imported::default() })
 }

@@ -118,27 +118,15 @@ pub fn read_pai_sim(
         Flavour::Gang => &GANG_COLUMNS,
     };
     let (jobs, tasks) = (&mut trace.jobs, &mut trace.tasks);
-    let mut sink = Sink {
-        file,
-        text: &mut trace.text,
-        faults,
-    };
-    let layout = Layout {
-        columns,
-        unknown_are_faults: false,
-    };
-    let rows = each_row(
-        input,
-        &layout,
-        &mut sink,
-        &mut |row| match job(row, flavour) {
-            Ok((job, task)) => {
-                jobs.push(job);
-                tasks.push(task);
-            }
-            Err(reason) => *dropped.entry(reason.to_owned()).or_default() += 1,
-        },
-    );
+    let mut sink = Sink { file, text: &mut trace.text, faults };
+    let layout = Layout { columns, unknown_are_faults: false };
+    let rows = each_row(input, &layout, &mut sink, &mut |row| match job(row, flavour) {
+        Ok((job, task)) => {
+            jobs.push(job);
+            tasks.push(task);
+        }
+        Err(reason) => *dropped.entry(reason.to_owned()).or_default() += 1,
+    });
     imported.rows_read.insert(file.to_owned(), rows);
     trace.arrange();
     trace.shrink();
@@ -169,11 +157,7 @@ fn job(row: &mut Row<'_, '_>, flavour: Flavour) -> Result<(JobRow, TaskRow), Rea
     }
     let submit = whole(row, SUBMIT, (TIME_MS_MAX / 1000) as f64)?;
     let submit_secs = submit.ok_or("submit_time is missing")?.round();
-    let shares = if flavour == Flavour::Estimate {
-        count
-    } else {
-        1.0
-    };
+    let shares = if flavour == Flavour::Estimate { count } else { 1.0 };
     let gpu = milli(row, GPU, shares)?;
     let cpu = milli(row, CPU, shares)?;
     if gpu.or(0) == 0 && cpu.or(0) == 0 {

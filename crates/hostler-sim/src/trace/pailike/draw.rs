@@ -73,11 +73,7 @@ pub(super) fn bodies(options: &PaiLike) -> Draws {
     };
     let weights = cumulative_weights(users);
     let jobs = (0..options.jobs).map(|_| maker.job(&weights)).collect();
-    Draws {
-        options: *options,
-        templates: maker.templates,
-        jobs,
-    }
+    Draws { options: *options, templates: maker.templates, jobs }
 }
 
 fn cumulative_weights(users: usize) -> Vec<f64> {
@@ -102,13 +98,9 @@ impl Maker {
     fn job(&mut self, weights: &[f64]) -> DrawnJob {
         let total = weights.last().expect("there are at least 20 users");
         let mark = self.random.uniform() * total;
-        let user = weights
-            .partition_point(|sum| *sum < mark)
-            .min(weights.len() - 1);
+        let user = weights.partition_point(|sum| *sum < mark).min(weights.len() - 1);
         let template = self.template_of(user);
-        let Template {
-            median_secs, sigma, ..
-        } = self.templates[template as usize];
+        let Template { median_secs, sigma, .. } = self.templates[template as usize];
         let secs = round(median_secs * exp(sigma * self.random.normal()));
         let status = match self.random.uniform() {
             u if u < 0.795 => Status::Completed,
@@ -116,13 +108,7 @@ impl Maker {
             _ => Status::Waiting,
         };
         let duration_secs = secs.clamp(1.0, DURATION_SECS_MAX) as u32;
-        DrawnJob {
-            submit_secs: 0,
-            user: user as u32,
-            template,
-            duration_secs,
-            status,
-        }
+        DrawnJob { submit_secs: 0, user: user as u32, template, duration_secs, status }
     }
 
     /// A recent template of the user, or a new one; either becomes the most recent.
@@ -159,11 +145,7 @@ impl Maker {
             }
         };
         let gpu_type = loop {
-            let kind = if gpu_milli == 0 {
-                GpuType::Cpu
-            } else {
-                random.pick(&TYPE)
-            };
+            let kind = if gpu_milli == 0 { GpuType::Cpu } else { random.pick(&TYPE) };
             if gpu_milli <= 2000 || !kind.has_small_machines() {
                 break kind;
             }

@@ -58,10 +58,7 @@ impl PaiLike {
 impl Draws {
     /// The native tables, with the machines of the PAI cluster at the scale of the options.
     pub fn to_trace(&self) -> Result<Trace, TraceError> {
-        let mut trace = Trace {
-            meta: self.options.meta(),
-            ..Trace::default()
-        };
+        let mut trace = Trace { meta: self.options.meta(), ..Trace::default() };
         trace.set_nodes(&self.options.cluster())?;
         trace.jobs.reserve_exact(self.jobs.len());
         trace.tasks.reserve_exact(self.jobs.len());
@@ -74,11 +71,7 @@ impl Draws {
             let template = &self.templates[job.template as usize];
             let job_id = trace.text.intern(&row.to_string())?;
             let user = trace.text.intern(&format!("u{:04}", job.user))?;
-            let models = if template.is_type_asked {
-                template.gpu_type.name()
-            } else {
-                ""
-            };
+            let models = if template.is_type_asked { template.gpu_type.name() } else { "" };
             let gpu_models = trace.text.intern(models)?;
             trace.jobs.push(JobRow {
                 job_id,
@@ -91,9 +84,7 @@ impl Draws {
                 tasks_count: 1,
                 ..JobRow::default()
             });
-            trace
-                .tasks
-                .push(task(job, template, [job_id, worker, gpu_models]));
+            trace.tasks.push(task(job, template, [job_id, worker, gpu_models]));
         }
         trace.meta.rows = trace.row_counts();
         Ok(trace)
@@ -116,12 +107,7 @@ impl Draws {
             let gpu = thousandths(u64::from(count * template.gpu_milli));
             let cpu = thousandths(u64::from(count) * u64::from(template.cpu_milli));
             let kind = template.gpu_type.simulator_name();
-            let DrawnJob {
-                user,
-                duration_secs,
-                submit_secs,
-                ..
-            } = *job;
+            let DrawnJob { user, duration_secs, submit_secs, .. } = *job;
             let user_median = halves(by_user[&(user, 0)]);
             // A group has one GPU type, so the medians with and without type are the same.
             let group_median = halves(by_group[&(user, job.template)]);
@@ -137,24 +123,13 @@ impl Draws {
 
     /// The simulator's CSV "without estimates": requests are per instance.
     pub fn write_gang(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(
-            out,
-            "job_id,num_inst,submit_time,num_cpu,num_gpu,gpu_type,duration,user"
-        )?;
+        writeln!(out, "job_id,num_inst,submit_time,num_cpu,num_gpu,gpu_type,duration,user")?;
         for (row, job) in self.jobs.iter().enumerate() {
             let template = &self.templates[job.template as usize];
             let cpu = thousandths(u64::from(template.cpu_milli));
             let gpu = thousandths(u64::from(template.gpu_milli));
             let kind = template.gpu_type.simulator_name();
-            let (
-                count,
-                DrawnJob {
-                    user,
-                    duration_secs,
-                    submit_secs,
-                    ..
-                },
-            ) = (template.count, job);
+            let (count, DrawnJob { user, duration_secs, submit_secs, .. }) = (template.count, job);
             writeln!(
                 out,
                 "{row},{count},{submit_secs},{cpu},{gpu},{kind},{duration_secs},u{user:04}"
@@ -175,9 +150,7 @@ impl Draws {
             let lower = (values.len() - 1) / 2;
             u64::from(values[lower]) + u64::from(values[upper])
         };
-        all.into_iter()
-            .map(|(key, values)| (key, twice_median(values)))
-            .collect()
+        all.into_iter().map(|(key, values)| (key, twice_median(values))).collect()
     }
 }
 
@@ -201,11 +174,7 @@ fn task(job: &DrawnJob, template: &Template, texts: [TextId; 3]) -> TaskRow {
 fn thousandths(value: u64) -> String {
     let text = format!("{}.{:03}", value / 1000, value % 1000);
     let short = text.trim_end_matches('0');
-    if short.ends_with('.') {
-        format!("{short}0")
-    } else {
-        short.to_owned()
-    }
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
 
 /// Halves as a decimal number: `972.5`, `1440.0`.

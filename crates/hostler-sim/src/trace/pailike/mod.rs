@@ -37,12 +37,7 @@ pub struct PaiLike {
 
 impl Default for PaiLike {
     fn default() -> PaiLike {
-        PaiLike {
-            jobs: 2000,
-            seed: 1,
-            per_hour: 345.0,
-            scale: 1,
-        }
+        PaiLike { jobs: 2000, seed: 1, per_hour: 345.0, scale: 1 }
     }
 }
 
@@ -74,11 +69,7 @@ impl PaiLike {
     pub fn at_load(&self, target: f64, cluster: &Cluster) -> Result<PaiLike, TraceError> {
         if !(target.is_finite() && target > 0.0) {
             let (value, expected) = (target.to_string(), "a number above 0".to_owned());
-            return Err(TraceError::Option {
-                name: "load",
-                value,
-                expected,
-            });
+            return Err(TraceError::Option { name: "load", value, expected });
         }
         const ROUNDS_MAX: usize = 24;
         const CLOSE_ENOUGH: f64 = 0.002;
@@ -126,11 +117,7 @@ impl PaiLike {
 
     fn check(&self) -> Result<(), TraceError> {
         let refuse = |name, value: String, expected: String| {
-            Err(TraceError::Option {
-                name,
-                value,
-                expected,
-            })
+            Err(TraceError::Option { name, value, expected })
         };
         if !(1..=GENERATED_JOBS_MAX).contains(&self.jobs) {
             let expected = format!("1 to {GENERATED_JOBS_MAX}");

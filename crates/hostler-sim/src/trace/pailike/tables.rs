@@ -84,13 +84,8 @@ pub(super) const GPU_SMALL_GANG: [(u32, f64); 14] = [
 ];
 
 /// Milli-GPU per instance of gangs of five and more.
-pub(super) const GPU_LARGE_GANG: [(u32, f64); 5] = [
-    (250, 0.44),
-    (0, 0.22),
-    (100, 0.18),
-    (500, 0.10),
-    (1000, 0.06),
-];
+pub(super) const GPU_LARGE_GANG: [(u32, f64); 5] =
+    [(250, 0.44), (0, 0.22), (100, 0.18), (500, 0.10), (1000, 0.06)];
 
 /// Gangs from this size on use [`GPU_LARGE_GANG`].
 pub(super) const LARGE_GANG: u32 = 5;
@@ -119,15 +114,8 @@ pub(super) const CPU: [(u32, f64); 10] = [
 ];
 
 /// Quantiles of memory per instance in GiB.
-pub(super) const MEMORY_GIB: [(f64, f64); 7] = [
-    (0.0, 1.0),
-    (0.05, 4.0),
-    (0.25, 16.0),
-    (0.5, 29.0),
-    (0.75, 32.0),
-    (0.95, 59.0),
-    (1.0, 240.0),
-];
+pub(super) const MEMORY_GIB: [(f64, f64); 7] =
+    [(0.0, 1.0), (0.05, 4.0), (0.25, 16.0), (0.5, 29.0), (0.75, 32.0), (0.95, 59.0), (1.0, 240.0)];
 
 /// Quantiles of a template's median run time in seconds.
 pub(super) const DURATION_SECS: [(f64, f64); 8] = [
@@ -167,11 +155,7 @@ pub(super) const USER_POWER: f64 = -1.15;
 
 /// Value of a quantile table at `u`, linear in (u, ln value).
 pub(super) fn quantile(table: &[(f64, f64)], u: f64) -> f64 {
-    let above = table
-        .iter()
-        .position(|(at, _)| u <= *at)
-        .unwrap_or(table.len() - 1)
-        .max(1);
+    let above = table.iter().position(|(at, _)| u <= *at).unwrap_or(table.len() - 1).max(1);
     let ((low, x), (high, y)) = (table[above - 1], table[above]);
     let (x, y) = (libm::log(x), libm::log(y));
     libm::exp(x + (y - x) * (u - low) / (high - low))

@@ -120,9 +120,7 @@ fn bytes_that_are_no_text_are_named() {
 
 #[test]
 fn an_endless_line_is_refused_in_bounded_memory() {
-    let mut endless = "job_id,submit_ms\na,1\nb"
-        .as_bytes()
-        .chain(std::io::repeat(b'x'));
+    let mut endless = "job_id,submit_ms\na,1\nb".as_bytes().chain(std::io::repeat(b'x'));
     let (mut trace, mut faults) = (Trace::default(), Faults::default());
     read_jobs(&mut endless, "jobs.csv", &mut trace, &mut faults);
     expect![[r#"
@@ -160,10 +158,7 @@ fn reading_stops_after_a_hundred_faults() {
     text.push_str(&"a,x\n".repeat(500));
     let message = told(tables("", &text, "", ""));
     assert_eq!(message.lines().count(), 101);
-    assert!(
-        message.ends_with("\nstopped after 100 faults\n"),
-        "{message}"
-    );
+    assert!(message.ends_with("\nstopped after 100 faults\n"), "{message}");
 }
 
 fn packed(suffix: &str, text: &str) -> Vec<u8> {
@@ -183,11 +178,7 @@ fn cut_off_and_damaged_packed_files_are_named() {
     }
     for suffix in ["gz", "zst"] {
         let whole = packed(suffix, &rows);
-        for bytes in [
-            whole[..whole.len() / 2].to_vec(),
-            whole[..3].to_vec(),
-            vec![7; 100],
-        ] {
+        for bytes in [whole[..whole.len() / 2].to_vec(), whole[..3].to_vec(), vec![7; 100]] {
             let scratch = Scratch::new();
             scratch.write(&format!("jobs.csv.{suffix}"), bytes);
             scratch.write("tasks.csv", "job_id,count\n");

@@ -16,18 +16,10 @@ const GROUP: &str = "[[nodes]]\ncount = 2\ncpu = 0.5\nmem_mib = 100\n";
 #[test]
 fn the_pai_cluster_has_the_published_size() {
     let cluster = Cluster::pai();
-    let Capacity {
-        nodes,
-        gpus,
-        cpu_milli,
-        ..
-    } = cluster.capacity();
+    let Capacity { nodes, gpus, cpu_milli, .. } = cluster.capacity();
     assert_eq!((nodes, gpus, cpu_milli), (1897, 6742, 156_576_000));
     let name = |row: usize| cluster.text.get(cluster.nodes[row].node_id);
-    assert_eq!(
-        (name(0), name(83), name(1896)),
-        ("cpu-0001", "misc-0001", "v100m32-0135")
-    );
+    assert_eq!((name(0), name(83), name(1896)), ("cpu-0001", "misc-0001", "v100m32-0135"));
     // Both V100 groups count on: 59 + 45.
     assert_eq!(name(1897 - 136), "v100-0104");
     assert_eq!(cluster.nodes[1896].gpu_mem_mib.get(), Some(32768));
@@ -68,11 +60,7 @@ fn scaling_keeps_all_intervals_of_the_nodes_it_keeps() {
     text.push_str("b,0,1000,6,7\nd,0,1000,6,7\n");
     let cluster = read_cluster(&scratch.write("nodes.csv", text)).unwrap();
     let half = scaled(&cluster, 2);
-    let names: Vec<_> = half
-        .nodes
-        .iter()
-        .map(|node| half.text.get(node.node_id))
-        .collect();
+    let names: Vec<_> = half.nodes.iter().map(|node| half.text.get(node.node_id)).collect();
     assert_eq!(names, ["a", "b", "b"]);
 }
 
@@ -81,19 +69,8 @@ fn the_lecture_cluster_is_that_of_the_lecture_trace() {
     let file = Cluster::lecture();
     let table = read_cluster(&testdata("lecture")).unwrap();
     assert_eq!(file.capacity(), table.capacity());
-    assert_eq!(
-        file.capacity(),
-        Capacity {
-            nodes: 1,
-            gpus: 2,
-            cpu_milli: 8000,
-            mem_mib: 65536
-        }
-    );
-    assert_eq!(
-        file.text.get(file.nodes[0].node_id),
-        table.text.get(table.nodes[0].node_id)
-    );
+    assert_eq!(file.capacity(), Capacity { nodes: 1, gpus: 2, cpu_milli: 8000, mem_mib: 65536 });
+    assert_eq!(file.text.get(file.nodes[0].node_id), table.text.get(table.nodes[0].node_id));
 }
 
 #[test]
@@ -107,13 +84,7 @@ fn fractions_of_cores_and_all_optional_keys_are_read() {
     let node = &cluster.nodes[0];
     let texts = [node.node_id, node.rack, node.pool, node.labels].map(|id| cluster.text.get(id));
     assert_eq!(texts, ["rtx-a-1-0001", "r", "p", "b=c=d;zone=a"]);
-    let numbers = [
-        node.cpu_milli,
-        node.mem_mib,
-        node.islands,
-        node.nic_mbps,
-        node.idle_watts,
-    ];
+    let numbers = [node.cpu_milli, node.mem_mib, node.islands, node.nic_mbps, node.idle_watts];
     assert_eq!(numbers.map(|number| number.or(0)), [500, 512, 2, 10, 5]);
     assert_eq!(cluster.gpu_models[0].peak_watts, Some(300));
 }
@@ -220,14 +191,8 @@ fn a_table_of_nodes_gives_models_with_known_tiers() {
     let cluster = read_cluster(&scratch.0).unwrap();
     assert_eq!(cluster.gpu_models.len(), 1);
     let model = &cluster.gpu_models[0];
-    assert_eq!(
-        (model.name.as_str(), Some(model.tier)),
-        ("V100", known_tier("V100"))
-    );
-    assert!(
-        known_tier("T4") < known_tier("V100"),
-        "tiers rise with speed"
-    );
+    assert_eq!((model.name.as_str(), Some(model.tier)), ("V100", known_tier("V100")));
+    assert!(known_tier("T4") < known_tier("V100"), "tiers rise with speed");
     assert_eq!(known_tier("unheard-of"), None);
     let empty = scratch.write("other.csv", "node_id,gpu_count,cpu_milli\n");
     expect![[r#"

@@ -15,13 +15,7 @@ struct Row(&'static str, f64, f64, f64);
 #[test]
 fn marginals_of_three_seeds_are_accepted() {
     for seed in [1, 2, 3] {
-        let draws = PaiLike {
-            jobs: 100_000,
-            seed,
-            ..PaiLike::default()
-        }
-        .draw()
-        .unwrap();
+        let draws = PaiLike { jobs: 100_000, seed, ..PaiLike::default() }.draw().unwrap();
         let rows = marginals(&draws);
         let mut table = String::new();
         let mut accepted = true;
@@ -29,9 +23,7 @@ fn marginals_of_three_seeds_are_accepted() {
             let ok = (low..=high).contains(&value);
             accepted &= ok;
             let mark = if ok { "" } else { "  <-- outside" };
-            table.push_str(&format!(
-                "{name:<28} {value:>10.3}  {low} .. {high}{mark}\n"
-            ));
+            table.push_str(&format!("{name:<28} {value:>10.3}  {low} .. {high}{mark}\n"));
         }
         println!("seed {seed}\n{table}");
         assert!(accepted, "seed {seed}\n{table}");
@@ -63,42 +55,19 @@ fn arrival_rows(draws: &Draws) -> Vec<Row> {
     let mean = draws.jobs.len() as f64 / (last as f64 / 3600.0);
     vec![
         Row("jobs per hour, mean", mean, 330.0, 365.0),
-        Row(
-            "hourly P25/P50",
-            quantile(&hours, 0.25) / median,
-            0.70,
-            0.82,
-        ),
-        Row(
-            "hourly P75/P50",
-            quantile(&hours, 0.75) / median,
-            1.15,
-            1.35,
-        ),
+        Row("hourly P25/P50", quantile(&hours, 0.25) / median, 0.70, 0.82),
+        Row("hourly P75/P50", quantile(&hours, 0.75) / median, 1.15, 1.35),
     ]
 }
 
 fn shape_rows(draws: &Draws) -> Vec<Row> {
-    let templates = || {
-        draws
-            .jobs
-            .iter()
-            .map(|job| &draws.templates[job.template as usize])
-    };
+    let templates = || draws.jobs.iter().map(|job| &draws.templates[job.template as usize]);
     let jobs = draws.jobs.len() as f64;
     let instances: u64 = templates().map(|t| u64::from(t.count)).sum();
-    let ganged: u64 = templates()
-        .map(|t| u64::from(t.count))
-        .filter(|count| *count > 1)
-        .sum();
+    let ganged: u64 = templates().map(|t| u64::from(t.count)).filter(|count| *count > 1).sum();
     let singles = templates().filter(|t| t.count == 1).count() as f64;
     let mut rows = vec![
-        Row(
-            "instances in gangs %",
-            100.0 * ganged as f64 / instances as f64,
-            80.0,
-            88.0,
-        ),
+        Row("instances in gangs %", 100.0 * ganged as f64 / instances as f64, 80.0, 88.0),
         Row("gang = 1, jobs %", 100.0 * singles / jobs, 75.0, 78.0),
     ];
     let gpus = [
@@ -121,30 +90,18 @@ fn shape_rows(draws: &Draws) -> Vec<Row> {
         let share = 100.0 * templates().filter(|t| t.gpu_type == kind).count() as f64 / gpu_jobs;
         rows.push(Row(name, share, target - 2.0, target + 2.0));
     }
-    let cpu: f64 = templates()
-        .map(|t| f64::from(t.count) * f64::from(t.cpu_milli))
-        .sum();
-    let gpu: f64 = templates()
-        .map(|t| f64::from(t.count) * f64::from(t.gpu_milli))
-        .sum();
+    let cpu: f64 = templates().map(|t| f64::from(t.count) * f64::from(t.cpu_milli)).sum();
+    let gpu: f64 = templates().map(|t| f64::from(t.count) * f64::from(t.gpu_milli)).sum();
     rows.push(Row("vCPU per GPU asked", cpu / gpu, 14.0, 25.0));
     rows
 }
 
 fn duration_rows(draws: &Draws) -> Vec<Row> {
-    let mut durations: Vec<u64> = draws
-        .jobs
-        .iter()
-        .map(|job| u64::from(job.duration_secs))
-        .collect();
+    let mut durations: Vec<u64> =
+        draws.jobs.iter().map(|job| u64::from(job.duration_secs)).collect();
     durations.sort_unstable();
     let row = |name, at, target: f64, off: f64| {
-        Row(
-            name,
-            quantile(&durations, at),
-            target * (1.0 - off),
-            target * (1.0 + off),
-        )
+        Row(name, quantile(&durations, at), target * (1.0 - off), target * (1.0 + off))
     };
     vec![
         row("duration P50 s", 0.5, 614.0, 0.1),
@@ -167,19 +124,9 @@ fn recurrence_rows(draws: &Draws) -> Vec<Row> {
     let top = by_user.len().div_ceil(20);
     let share = by_user[..top].iter().sum::<u64>() as f64 / by_user.iter().sum::<u64>() as f64;
     vec![
-        Row(
-            "jobs in groups >= 5 %",
-            100.0 * recurring as f64 / jobs,
-            62.0,
-            70.0,
-        ),
+        Row("jobs in groups >= 5 %", 100.0 * recurring as f64 / jobs, 62.0, 70.0),
         Row("top 5% of users, instances %", 100.0 * share, 70.0, 85.0),
-        Row(
-            "group median within 25% %",
-            100.0 * predicted(draws) / jobs,
-            68.0,
-            77.0,
-        ),
+        Row("group median within 25% %", 100.0 * predicted(draws) / jobs, 68.0, 77.0),
     ]
 }
 
@@ -209,12 +156,7 @@ fn text_of(options: PaiLike, write: impl Fn(&Draws, &mut Vec<u8>)) -> String {
 /// Recorded: the same options give these bytes on every platform and in every version.
 #[test]
 fn a_seed_gives_the_same_bytes_for_ever() {
-    let options = PaiLike {
-        jobs: 6,
-        seed: 7,
-        per_hour: 345.0,
-        scale: 1,
-    };
+    let options = PaiLike { jobs: 6, seed: 7, per_hour: 345.0, scale: 1 };
     let native = text_of(options, |draws, out| {
         let trace = draws.to_trace().unwrap();
         write_jobs(&trace, out).unwrap();
@@ -256,56 +198,29 @@ fn a_seed_gives_the_same_bytes_for_ever() {
         4,10,39,2.0,0.5,MISC,59,u0000
         5,10,43,2.0,0.5,MISC,80,u0000
     "#]]
-    .assert_eq(&text_of(options, |draws, out| {
-        draws.write_gang(out).unwrap()
-    }));
+    .assert_eq(&text_of(options, |draws, out| draws.write_gang(out).unwrap()));
 }
 
 #[test]
 fn generated_traces_have_no_findings_at_any_scale() {
     for scale in [1, 10, 100] {
-        let trace = PaiLike {
-            jobs: 3000,
-            scale,
-            ..PaiLike::default()
-        }
-        .generate()
-        .unwrap();
+        let trace = PaiLike { jobs: 3000, scale, ..PaiLike::default() }.generate().unwrap();
         assert_eq!(check(&trace), [], "scale {scale}");
         let largest = trace.tasks.iter().map(|task| task.count).max().unwrap();
-        assert!(
-            largest <= (400 / scale).max(8),
-            "a gang of {largest} at scale {scale}"
-        );
+        assert!(largest <= (400 / scale).max(8), "a gang of {largest} at scale {scale}");
     }
 }
 
 #[test]
 fn the_rate_moves_arrivals_but_not_the_jobs() {
-    let slow = PaiLike {
-        jobs: 300,
-        ..PaiLike::default()
-    };
-    let fast = PaiLike {
-        per_hour: 3450.0,
-        ..slow
-    };
+    let slow = PaiLike { jobs: 300, ..PaiLike::default() };
+    let fast = PaiLike { per_hour: 3450.0, ..slow };
     let (slow, fast) = (slow.draw().unwrap(), fast.draw().unwrap());
     assert_eq!(slow.templates, fast.templates);
     let last = |draws: &Draws| draws.jobs[299].submit_secs;
-    assert!(
-        last(&fast) * 5 < last(&slow),
-        "{} against {}",
-        last(&fast),
-        last(&slow)
-    );
-    let bodies = |draws: &Draws| {
-        draws
-            .jobs
-            .iter()
-            .map(|j| (j.user, j.duration_secs))
-            .collect::<Vec<_>>()
-    };
+    assert!(last(&fast) * 5 < last(&slow), "{} against {}", last(&fast), last(&slow));
+    let bodies =
+        |draws: &Draws| draws.jobs.iter().map(|j| (j.user, j.duration_secs)).collect::<Vec<_>>();
     assert_eq!(bodies(&slow), bodies(&fast));
 }
 
@@ -313,17 +228,10 @@ fn the_rate_moves_arrivals_but_not_the_jobs() {
 fn a_wanted_load_is_met() {
     let cluster = scaled(&Cluster::pai(), 10);
     for target in [0.9, 1.3] {
-        let base = PaiLike {
-            jobs: 5000,
-            scale: 10,
-            ..PaiLike::default()
-        };
+        let base = PaiLike { jobs: 5000, scale: 10, ..PaiLike::default() };
         let trace = base.at_load(target, &cluster).unwrap().generate().unwrap();
         let got = load(&trace, &cluster.nodes).max();
-        assert!(
-            (got / target - 1.0).abs() < 0.02,
-            "load {got}, wanted {target}"
-        );
+        assert!((got / target - 1.0).abs() < 0.02, "load {got}, wanted {target}");
     }
 }
 
@@ -344,13 +252,7 @@ fn options_out_of_range_are_named() {
     let base = PaiLike::default();
     let messages = [
         told(PaiLike { jobs: 0, ..base }.draw()),
-        told(
-            PaiLike {
-                per_hour: f64::NAN,
-                ..base
-            }
-            .draw(),
-        ),
+        told(PaiLike { per_hour: f64::NAN, ..base }.draw()),
         told(PaiLike { scale: 0, ..base }.draw()),
         told(base.at_load(-1.0, &Cluster::lecture())),
     ];

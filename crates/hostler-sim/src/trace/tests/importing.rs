@@ -15,13 +15,7 @@ use super::{NODES, Scratch, TASKS, tables, testdata, told};
 
 fn pai_sim(text: &str, flavour: Flavour) -> Imported {
     let (mut imported, mut faults) = (Imported::default(), Faults::default());
-    read_pai_sim(
-        &mut text.as_bytes(),
-        "pai.csv",
-        flavour,
-        &mut imported,
-        &mut faults,
-    );
+    read_pai_sim(&mut text.as_bytes(), "pai.csv", flavour, &mut imported, &mut faults);
     faults.or(imported).unwrap()
 }
 
@@ -35,19 +29,10 @@ fn totals_of_an_estimate_file_become_shares_of_its_pods() {
     let Imported { trace, dropped, .. } = pai_sim(&format!("{ESTIMATE}{rows}"), Flavour::Estimate);
     assert!(dropped.is_empty());
     let (single, gang) = (&trace.tasks[0], &trace.tasks[1]);
-    assert_eq!(
-        (single.gpu_milli.get(), single.cpu_milli.get()),
-        (Some(0), Some(2000))
-    );
+    assert_eq!((single.gpu_milli.get(), single.cpu_milli.get()), (Some(0), Some(2000)));
     assert!(single.gpu_models.is_empty());
-    assert_eq!(
-        (gang.count, gang.gang, gang.gpu_milli.get()),
-        (12, Some(true), Some(250))
-    );
-    assert_eq!(
-        (gang.cpu_milli.get(), trace.str(gang.gpu_models)),
-        (Some(6000), "T4")
-    );
+    assert_eq!((gang.count, gang.gang, gang.gpu_milli.get()), (12, Some(true), Some(250)));
+    assert_eq!((gang.cpu_milli.get(), trace.str(gang.gpu_models)), (Some(6000), "T4"));
     assert_eq!(gang.duration_ms.get(), Some(15_748_000));
     assert_eq!(trace.jobs[1].submit_ms, 3000);
 }
@@ -59,12 +44,8 @@ fn rows_without_a_meaning_are_dropped_and_counted() {
                 4,ann,0,0,1,9,n,0,g,T4,0,,,\n5,ann,1.5,6,1,9,n,0,g,T4,0,,,\n\
                 6,ann,nan,6,1,9,n,0,g,T4,0,,,\n7,ann,1,6,0,9,n,0,g,T4,0,,,\n\
                 8,ann,1,6,1,1e300,n,0,g,T4,0,,,\n,ann,1,6,1,9,n,0,g,T4,0,,,\n";
-    let Imported {
-        trace,
-        dropped,
-        rows_read,
-        ..
-    } = pai_sim(&format!("{ESTIMATE}{rows}"), Flavour::Estimate);
+    let Imported { trace, dropped, rows_read, .. } =
+        pai_sim(&format!("{ESTIMATE}{rows}"), Flavour::Estimate);
     assert_eq!((trace.jobs.len(), rows_read["pai.csv"]), (1, 10));
     expect![[r#"
         1 a number cannot be read
@@ -77,28 +58,17 @@ fn rows_without_a_meaning_are_dropped_and_counted() {
         1 number of instances is below 1
         1 submit_time is missing
     "#]]
-    .assert_eq(
-        &dropped
-            .iter()
-            .map(|(why, rows)| format!("{rows} {why}\n"))
-            .collect::<String>(),
-    );
+    .assert_eq(&dropped.iter().map(|(why, rows)| format!("{rows} {why}\n")).collect::<String>());
 }
 
 /// Both simulator formats carry the same jobs as the native tables they were made beside.
 #[test]
 fn generated_simulator_files_come_back_as_the_native_trace() {
-    let options = PaiLike {
-        jobs: 500,
-        seed: 3,
-        ..PaiLike::default()
-    };
+    let options = PaiLike { jobs: 500, seed: 3, ..PaiLike::default() };
     let native = options.generate().unwrap();
     let scratch = Scratch::new();
-    for (format, name) in [
-        (Format::PaiSimEstimate, "est.csv.gz"),
-        (Format::PaiSimGang, "gang.csv"),
-    ] {
+    for (format, name) in [(Format::PaiSimEstimate, "est.csv.gz"), (Format::PaiSimGang, "gang.csv")]
+    {
         let path = scratch.0.join(name);
         options.write(&path, format, Compression::None).unwrap();
         let importer = importer(None, &path).unwrap();
@@ -112,13 +82,7 @@ fn demands(trace: &Trace) -> Vec<(u64, &str, u32, [u32; 2], u64)> {
     let row = |job: &super::super::JobRow| {
         let task = trace.tasks_of(job)[0];
         let asks = [task.gpu_milli.or(0), task.cpu_milli.or(0)];
-        (
-            job.submit_ms,
-            trace.text.get(job.user),
-            task.count,
-            asks,
-            task.duration_ms.or(0),
-        )
+        (job.submit_ms, trace.text.get(job.user), task.count, asks, task.duration_ms.or(0))
     };
     trace.jobs.iter().map(row).collect()
 }
@@ -127,32 +91,15 @@ fn demands(trace: &Trace) -> Vec<(u64, &str, u32, [u32; 2], u64)> {
 fn converting_repacks_and_notes_where_the_tables_come_from() {
     let scratch = Scratch::new();
     let output = scratch.0.join("out");
-    let options = ConvertOptions {
-        packing: Compression::Zstd,
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions { packing: Compression::Zstd, ..ConvertOptions::default() };
     let report = convert(&testdata("example_2k"), &output, &options, &mut |_, _| {}).unwrap();
-    assert_eq!(
-        (report.importer, report.rows["jobs"], report.dropped.len()),
-        ("native", 2000, 0)
-    );
+    assert_eq!((report.importer, report.rows["jobs"], report.dropped.len()), ("native", 2000, 0));
     let trace = read(&output, ReadOptions::default()).unwrap();
     // The first job of the example arrives after 14 s.
-    assert_eq!(
-        (trace.jobs[0].submit_ms, trace.jobs[1].submit_ms),
-        (0, 24_000)
-    );
+    assert_eq!((trace.jobs[0].submit_ms, trace.jobs[1].submit_ms), (0, 24_000));
     assert_eq!(trace.meta.options["shifted_ms"], "14000");
-    let jobs = trace
-        .meta
-        .inputs
-        .iter()
-        .find(|input| input.file == "jobs.csv.gz")
-        .unwrap();
-    assert_eq!(
-        *jobs,
-        fingerprint(&testdata("example_2k/jobs.csv.gz")).unwrap()
-    );
+    let jobs = trace.meta.inputs.iter().find(|input| input.file == "jobs.csv.gz").unwrap();
+    assert_eq!(*jobs, fingerprint(&testdata("example_2k/jobs.csv.gz")).unwrap());
     assert_eq!(jobs.sha256.len(), 64);
 }
 
@@ -181,22 +128,10 @@ fn converting_drops_jobs_that_break_rules_and_counts_them() {
         2 task of a dropped job
         1 task of a job that is not in jobs.csv
     "#]]
-    .assert_eq(
-        &dropped
-            .iter()
-            .map(|(why, rows)| format!("{rows} {why}\n"))
-            .collect::<String>(),
-    );
-    assert_eq!(
-        (trace.jobs.len(), trace.tasks.len(), trace.instances.len()),
-        (1, 1, 1)
-    );
+    .assert_eq(&dropped.iter().map(|(why, rows)| format!("{rows} {why}\n")).collect::<String>());
+    assert_eq!((trace.jobs.len(), trace.tasks.len(), trace.instances.len()), (1, 1, 1));
     assert_eq!(trace.str(trace.tasks_of(&trace.jobs[0])[0].job_id), "a");
-    assert!(
-        check(&trace)
-            .iter()
-            .all(|finding| finding.severity() < super::super::Severity::Error)
-    );
+    assert!(check(&trace).iter().all(|finding| finding.severity() < super::super::Severity::Error));
 }
 
 #[test]
@@ -204,10 +139,7 @@ fn strict_conversion_refuses_to_drop() {
     let scratch = Scratch::new();
     scratch.write("jobs.csv", BAD_JOBS);
     scratch.write("tasks.csv", BAD_TASKS);
-    let options = ConvertOptions {
-        strict: true,
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions { strict: true, ..ConvertOptions::default() };
     let output = scratch.0.join("out");
     let message = told(convert(&scratch.0, &output, &options, &mut |_, _| {}));
     expect![[r#"
@@ -223,21 +155,12 @@ fn moving_times_to_zero_moves_all_times() {
     let tasks = "job_id,count,cpu_milli,start_ms,end_ms\na,1,1,6000,7000\nb,1,1,,\n";
     let mut trace = tables(nodes, jobs, tasks, "job_id,start_ms\na,6000\n").unwrap();
     assert_eq!(shift_to_zero(&mut trace), 5000);
-    assert_eq!(
-        [trace.jobs[0].submit_ms, trace.jobs[1].submit_ms],
-        [0, 2000]
-    );
+    assert_eq!([trace.jobs[0].submit_ms, trace.jobs[1].submit_ms], [0, 2000]);
     assert_eq!(trace.jobs[0].deadline_ms.get(), Some(4000));
-    assert_eq!(
-        (trace.tasks[0].start_ms.or(9), trace.tasks[0].end_ms.or(9)),
-        (1000, 2000)
-    );
+    assert_eq!((trace.tasks[0].start_ms.or(9), trace.tasks[0].end_ms.or(9)), (1000, 2000));
     assert_eq!(trace.instances[0].start_ms.get(), Some(1000));
-    let intervals: Vec<_> = trace
-        .nodes
-        .iter()
-        .map(|n| (n.up_from_s.get(), n.up_to_s.get()))
-        .collect();
+    let intervals: Vec<_> =
+        trace.nodes.iter().map(|n| (n.up_from_s.get(), n.up_to_s.get())).collect();
     assert_eq!(intervals, [(Some(1), Some(15)), (Some(0), None)]);
 }
 

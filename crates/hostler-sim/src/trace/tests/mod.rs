@@ -46,9 +46,7 @@ fn told<T>(result: Result<T, TraceError>) -> String {
 
 /// Fixtures of the project.
 fn testdata(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testdata/traces")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/traces").join(name)
 }
 
 /// A folder of its own that goes with the test.

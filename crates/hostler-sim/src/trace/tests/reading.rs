@@ -33,17 +33,9 @@ fn rows_are_small_enough_for_a_million_jobs() {
     assert_eq!(size_of::<TaskRow>(), 88);
     assert_eq!(size_of::<InstanceRow>(), 56);
     assert_eq!(size_of::<NodeRow>(), 80);
-    let trace = PaiLike {
-        jobs: 100_000,
-        ..PaiLike::default()
-    }
-    .generate()
-    .unwrap();
+    let trace = PaiLike { jobs: 100_000, ..PaiLike::default() }.generate().unwrap();
     let bytes_per_job = trace.heap_bytes() / 100_000;
-    assert!(
-        bytes_per_job < 200,
-        "{bytes_per_job} bytes per job and task with their text"
-    );
+    assert!(bytes_per_job < 200, "{bytes_per_job} bytes per job and task with their text");
 }
 
 #[test]
@@ -52,11 +44,7 @@ fn jobs_are_sorted_by_submission_and_tasks_follow_their_jobs() {
     let order: Vec<_> = trace.jobs.iter().map(|job| trace.str(job.job_id)).collect();
     assert_eq!(order, ["early", "late"]);
     let roles = |job: usize| -> Vec<_> {
-        trace
-            .tasks_of(&trace.jobs[job])
-            .iter()
-            .map(|task| trace.str(task.task))
-            .collect()
+        trace.tasks_of(&trace.jobs[job]).iter().map(|task| trace.str(task.task)).collect()
     };
     assert_eq!(roles(0), ["w"]);
     assert_eq!(roles(1), ["ps", "worker"]);
@@ -69,29 +57,17 @@ fn values_arrive_in_their_columns() {
     assert_eq!((early.priority, late.priority), (-7, 1));
     assert_eq!(trace.str(early.user), "o \"x\"");
     assert_eq!(late.status_in_trace, Status::Completed);
-    assert_eq!(
-        (late.deadline_ms.get(), early.deadline_ms.get()),
-        (Some(90_000), None)
-    );
+    assert_eq!((late.deadline_ms.get(), early.deadline_ms.get()), (Some(90_000), None));
     assert_eq!((late.line, early.line), (2, 3));
     let worker = &trace.tasks_of(late)[1];
     assert_eq!(
         (worker.gang, worker.min_count, worker.max_count.get()),
         (Some(true), OptU32::some(2), Some(8))
     );
-    assert_eq!(
-        trace.list(worker.gpu_models, '|').collect::<Vec<_>>(),
-        ["V100", "A100"]
-    );
-    assert_eq!(
-        trace.list(worker.placement, ';').collect::<Vec<_>>(),
-        ["n1", "n2"]
-    );
+    assert_eq!(trace.list(worker.gpu_models, '|').collect::<Vec<_>>(), ["V100", "A100"]);
+    assert_eq!(trace.list(worker.placement, ';').collect::<Vec<_>>(), ["n1", "n2"]);
     let single = &trace.tasks_of(early)[0];
-    assert_eq!(
-        (single.gang, single.is_gang(), single.duration_ms),
-        (None, false, OptU64::NONE)
-    );
+    assert_eq!((single.gang, single.is_gang(), single.duration_ms), (None, false, OptU64::NONE));
 }
 
 #[test]
@@ -124,10 +100,7 @@ fn writing_twice_to_a_folder_is_refused() {
     let scratch = Scratch::new();
     write(&full_trace(), &scratch.0, Compression::Gzip).unwrap();
     let again = super::told(write(&full_trace(), &scratch.0, Compression::None));
-    assert!(
-        again.contains("nodes.csv.gz` exists; write to an empty folder"),
-        "{again}"
-    );
+    assert!(again.contains("nodes.csv.gz` exists; write to an empty folder"), "{again}");
 }
 
 #[test]
@@ -140,12 +113,7 @@ fn columns_may_come_in_any_order_and_optional_ones_may_be_absent() {
 
 #[test]
 fn a_byte_order_mark_and_windows_line_ends_are_accepted() {
-    let trace = tables(
-        "",
-        "\u{feff}job_id,submit_ms\r\nx,7\r\n",
-        "job_id,count\r\nx,1\r\n",
-        "",
-    );
+    let trace = tables("", "\u{feff}job_id,submit_ms\r\nx,7\r\n", "job_id,count\r\nx,1\r\n", "");
     assert_eq!(trace.unwrap().jobs[0].submit_ms, 7);
 }
 
@@ -153,24 +121,15 @@ fn a_byte_order_mark_and_windows_line_ends_are_accepted() {
 fn the_example_of_two_thousand_jobs_reads_without_findings() {
     let mut told = Vec::new();
     let mut progress = |read, total| told.push((read, total));
-    let options = ReadOptions {
-        progress: Some(&mut progress),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { progress: Some(&mut progress), ..ReadOptions::default() };
     let trace = read(&testdata("example_2k"), options).unwrap();
-    assert_eq!(
-        (trace.nodes.len(), trace.jobs.len(), trace.tasks.len()),
-        (1897, 2000, 2000)
-    );
+    assert_eq!((trace.nodes.len(), trace.jobs.len(), trace.tasks.len()), (1897, 2000, 2000));
     let instances: u32 = trace.tasks.iter().map(|task| task.count).sum();
     assert_eq!(instances, 7834);
     assert_eq!(trace.jobs[1999].submit_ms, 29_183_000);
     assert_eq!(check(&trace), []);
     let (read, total) = told[told.len() - 1];
-    assert!(
-        read == total && total > 10_000,
-        "progress ended at {read} of {total}"
-    );
+    assert!(read == total && total > 10_000, "progress ended at {read} of {total}");
 }
 
 #[test]
@@ -180,23 +139,9 @@ fn the_lecture_example_reads_without_findings() {
     let rows: Vec<_> = trace
         .jobs
         .iter()
-        .map(|job| {
-            (
-                job.submit_ms,
-                trace.tasks_of(job)[0].duration_ms.or(0),
-                job.priority,
-            )
-        })
+        .map(|job| (job.submit_ms, trace.tasks_of(job)[0].duration_ms.or(0), job.priority))
         .collect();
-    assert_eq!(
-        rows,
-        [
-            (0, 30_000, 3),
-            (0, 10_000, 1),
-            (1000, 25_000, 2),
-            (4000, 40_000, 4)
-        ]
-    );
+    assert_eq!(rows, [(0, 30_000, 3), (0, 10_000, 1), (1000, 25_000, 2), (4000, 40_000, 4)]);
     assert_eq!(trace.nodes[0].gpu_count, 2);
 }
 

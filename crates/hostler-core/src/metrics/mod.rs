@@ -1,0 +1,337 @@
+//! Numbers about a run: folds of what a [`Watch`] sees, the same for simulated and real clusters.
+//!
+//! [`Metrics`] keeps the accounts behind a [`Summary`]; [`Series`], [`Heat`] and [`Timeline`] are
+//! for pictures and golden texts, and cost nothing where they are not used. A callback costs the
+//! parts of its lease, never the size of the cluster or of the history.
+//!
+//! A stay that is resized ends and begins at one instant. Its lease is in the state at both calls,
+//! which tells it from a real end (taken out before) and a real begin (put in after).
+
+mod fleet;
+mod grid;
+mod heat;
+mod integral;
+mod rank;
+mod row;
+mod series;
+mod steps;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use std::collections::VecDeque;
+
+pub use heat::{Heat, HeatMap};
+pub use rank::percentile;
+pub use row::Row;
+pub use series::{Series, SeriesPoints};
+pub use summary::{Group, KindSummary, ModelSummary, Summary, TenantSummary};
+pub use timeline::Timeline;
+
+use crate::cluster::Node;
+use crate::id::{JobId, NodeId, TenantId};
+use crate::job::{Ending, Job, Phase};
+use crate::placement::Lease;
+use crate::state::ClusterState;
+use crate::units::{Span, Time};
+use crate::watch::Watch;
+use fleet::Fleet;
+use integral::Integral;
+use rank::ratio;
+
+/// Which distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Seconds from submission to end.
+    Jct,
+    /// Seconds without resources.
+    Wait,
+    /// Completion time over run time.
+    Slowdown,
+}
+
+/// The accounts of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    rows: Vec<Row>,
+    counts: Counts,
+    /// First submission: time-weighted figures count from here.
+    opened: Option<Time>,
+    /// Last end of a job that had resources.
+    last_end: Time,
+    /// Jobs that are not over.
+    present: Integral,
+    /// Jobs with resources.
+    placed: Integral,
+    /// GPU compute that is up and that is booked, by model.
+    models: Vec<ModelUse>,
+    /// Idle GPU compute on devices of which a part is booked.
+    rest: Integral,
+    milliwatts: Integral,
+    fleet: Fleet,
+    /// GPU compute that is up, over all models.
+    capacity: u64,
+    tenant_gpu_time: Vec<u128>,
+    crowd_at_submit: Crowd,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct ModelUse {
+    capacity: Integral,
+    allocated: Integral,
+}
+
+/// Plain sums over jobs that are over, and over stays.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    submitted: u64,
+    by_ending: [u64; 5],
+    starts: u64,
+    stops: u64,
+    resizes: u64,
+    jobs: JobSums,
+}
+
+/// Sums over the ledgers of jobs.
+#[derive(Clone, Copy, Debug, Default)]
+struct JobSums {
+    preemptions: u64,
+    restarts: u64,
+    lost_work: u128,
+    gpu_time: u128,
+    lost_gpu_time: u128,
+    deadline_jobs: u64,
+    deadline_misses: u64,
+}
+
+impl JobSums {
+    /// Counts a job that received `gpu_time`.
+    fn add(&mut self, job: &Job, gpu_time: u64) {
+        let (done, lost) = (job.ledger.done.0, job.ledger.lost_work.0);
+        let gpu_time = u128::from(gpu_time);
+        self.preemptions += u64::from(job.ledger.preemptions);
+        self.restarts += u64::from(job.ledger.restarts);
+        self.lost_work += u128::from(lost);
+        self.gpu_time += gpu_time;
+        if lost > 0 {
+            self.lost_gpu_time +=
+                gpu_time * u128::from(lost) / (u128::from(done) + u128::from(lost));
+        }
+    }
+
+    fn add_deadline(&mut self, missed: bool) {
+        self.deadline_jobs += 1;
+        self.deadline_misses += u64::from(missed);
+    }
+}
+
+/// The integral of jobs in the system at each live job's submission, in job-milliseconds.
+///
+/// Ids only grow, so the live ones lie in a window.
+#[derive(Clone, Debug, Default)]
+struct Crowd {
+    first: u32,
+    at_submit: VecDeque<Option<u64>>,
+}
+
+impl Crowd {
+    fn insert(&mut self, job: JobId, integral: u128) {
+        if self.at_submit.is_empty() {
+            self.first = job.0;
+        }
+        while self.first + (self.at_submit.len() as u32) < job.0 {
+            self.at_submit.push_back(None);
+        }
+        self.at_submit.push_back(Some((integral / 1000) as u64));
+    }
+
+    fn remove(&mut self, job: JobId) -> Option<u64> {
+        let index = job.0.checked_sub(self.first)? as usize;
+        let integral = self.at_submit.get_mut(index)?.take();
+        while self.at_submit.front().is_some_and(Option::is_none) {
+            self.at_submit.pop_front();
+            self.first += 1;
+        }
+        integral
+    }
+}
+
+impl Metrics {
+    /// The accounts from now on of a cluster that is at work already.
+    ///
+    /// Jobs in it keep their time of submission and their ledger; figures over time count from now.
+    pub fn joining(state: &ClusterState) -> Metrics {
+        let mut metrics = Metrics::default();
+        let now = state.now();
+        for node in state.nodes() {
+            metrics.node_changed(now, state, node);
+        }
+        metrics.counts.submitted = state.job_count() as u64;
+        metrics.present.set(now, now, state.job_count() as u64);
+        metrics.placed.set(now, now, state.lease_count() as u64);
+        if state.job_count() > 0 {
+            metrics.open(now);
+        }
+        metrics
+    }
+
+    /// Jobs that are over, in order of their end.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Values of all finished jobs, ascending.
+    pub fn distribution(&self, which: Which) -> Vec<f64> {
+        let finished = self.finished();
+        let mut values: Vec<f64> = match which {
+            Which::Jct => finished.map(|row| row.jct.secs_f64()).collect(),
+            Which::Wait => finished.map(|row| row.wait.secs_f64()).collect(),
+            Which::Slowdown => finished.filter_map(slowdown).collect(),
+        };
+        values.sort_unstable_by(f64::total_cmp);
+        values
+    }
+
+    fn finished(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.ending() == Ending::Finished)
+    }
+
+    /// The first submission: what was before is no part of the run.
+    fn open(&mut self, at: Time) {
+        self.opened = Some(at);
+        self.last_end = at;
+        for model in &mut self.models {
+            model.capacity.restart(at);
+            model.allocated.restart(at);
+        }
+        for integral in [&mut self.present, &mut self.placed, &mut self.rest, &mut self.milliwatts]
+        {
+            integral.restart(at);
+        }
+    }
+
+    fn refresh_parts(&mut self, at: Time, state: &ClusterState, lease: &Lease) {
+        for part in &lease.placement.parts {
+            if !part.slices.is_empty() {
+                self.refresh(at, state, part.node);
+            }
+        }
+    }
+
+    fn refresh(&mut self, at: Time, state: &ClusterState, id: NodeId) {
+        let (before, now) = self.fleet.refresh(state, id);
+        if before == now {
+            return;
+        }
+        let mark = self.last_end;
+        let moved = |integral: &mut Integral, before: u64, now: u64| {
+            if before != now {
+                integral.set(at, mark, integral.value() - before + now);
+            }
+        };
+        moved(&mut self.rest, before.rest.into(), now.rest.into());
+        moved(&mut self.milliwatts, before.milliwatts, now.milliwatts);
+        self.capacity = self.capacity - u64::from(before.capacity) + u64::from(now.capacity);
+        let Some(model) = state.node(id).spec.gpu_model else {
+            return;
+        };
+        if self.models.len() <= model.index() {
+            self.models.resize(model.index() + 1, ModelUse::default());
+        }
+        let model = &mut self.models[model.index()];
+        moved(&mut model.capacity, before.capacity.into(), now.capacity.into());
+        moved(&mut model.allocated, before.allocated.into(), now.allocated.into());
+    }
+
+    fn fairness(&mut self, at: Time, job: &Job) -> f32 {
+        let crowd = self.present.at(at);
+        let before = self.crowd_at_submit.remove(job.id).unwrap_or(0);
+        let opened = self.opened.unwrap_or(at);
+        let life = at.since(job.submitted.max(opened));
+        let others = (crowd / 1000).saturating_sub(u128::from(before));
+        let run = row::run_of(job);
+        if life == Span::ZERO || run == Span::ZERO {
+            return 0.0;
+        }
+        let crowd = (others * 1000) as f64 / life.0 as f64;
+        let demand = ratio(u128::from(job.spec.gpu_milli()), u128::from(self.capacity));
+        let ideal = run.secs_f64() * (crowd * demand).max(1.0);
+        (at.since(job.submitted).secs_f64() / ideal) as f32
+    }
+
+    fn count_end(&mut self, at: Time, job: &Job, ending: Ending) {
+        let gpu_time = job.ledger.gpu_time();
+        self.counts.by_ending[ending as usize] += 1;
+        self.counts.jobs.add(job, gpu_time);
+        add_by_tenant(&mut self.tenant_gpu_time, job.spec.tenant, gpu_time);
+        match (job.spec.deadline, ending) {
+            (None, _) | (Some(_), Ending::Cancelled) => {}
+            (Some(deadline), Ending::Finished) => self.counts.jobs.add_deadline(at > deadline),
+            (Some(_), Ending::Failed | Ending::TimedOut | Ending::Rejected) => {
+                self.counts.jobs.add_deadline(true);
+            }
+        }
+    }
+}
+
+impl Watch for Metrics {
+    fn submitted(&mut self, at: Time, job: &Job) {
+        if self.opened.is_none() {
+            self.open(at);
+        }
+        self.counts.submitted += 1;
+        self.crowd_at_submit.insert(job.id, self.present.at(at));
+        self.present.set(at, self.last_end, self.present.value() + 1);
+    }
+
+    fn began(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
+        self.refresh_parts(at, state, lease);
+        if is_resize(state, lease) {
+            self.counts.resizes += 1;
+        } else {
+            self.counts.starts += 1;
+            self.placed.set(at, self.last_end, self.placed.value() + 1);
+        }
+    }
+
+    fn ended(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
+        self.refresh_parts(at, state, lease);
+        if !is_resize(state, lease) {
+            self.counts.stops += 1;
+            self.placed.set(at, self.last_end, self.placed.value() - 1);
+        }
+    }
+
+    fn retired(&mut self, at: Time, _state: &ClusterState, job: &Job) {
+        let Phase::Done(ending) = job.phase else { unreachable!("{:?} is over", job.id) };
+        let fairness = self.fairness(at, job);
+        self.rows.push(Row::new(at, job, ending, fairness));
+        self.count_end(at, job, ending);
+        self.present.set(at, self.last_end, self.present.value() - 1);
+        if job.ledger.first_start.is_some() {
+            self.last_end = at;
+        }
+    }
+
+    fn node_changed(&mut self, at: Time, state: &ClusterState, node: &Node) {
+        self.refresh(at, state, node.id);
+    }
+}
+
+/// Whether a stay ends or begins only to go on elsewhere.
+fn is_resize(state: &ClusterState, lease: &Lease) -> bool {
+    state.lease(lease.id).is_some()
+}
+
+/// Completion time over run time; none when it did not run.
+fn slowdown(row: &Row) -> Option<f64> {
+    (row.run > Span::ZERO).then(|| row.jct.0 as f64 / row.run.0 as f64)
+}
+
+fn add_by_tenant(times: &mut Vec<u128>, tenant: TenantId, gpu_time: u64) {
+    if times.len() <= tenant.index() {
+        times.resize(tenant.index() + 1, 0);
+    }
+    times[tenant.index()] += u128::from(gpu_time);
+}
