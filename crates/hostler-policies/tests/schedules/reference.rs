@@ -96,18 +96,21 @@ fn node() -> impl Strategy<Value = String> {
     let gpus = prop::sample::select(vec![0u32, 1, 2, 4, 8]);
     let model = prop::sample::select(vec!["A", "B"]);
     let island = prop::sample::select(vec![0u32, 2, 4]);
-    (gpus, model, island, 2u32..24, 100u32..2000, 0u32..2).prop_map(
+    (gpus, model, island, 2u32..24, 300u32..1500, 0u32..2).prop_map(
         |(gpus, model, island, cpu, mem, rack)| {
             format!("gpus {gpus} model {model} island {island} cpu {cpu} mem {mem} rack {rack}")
         },
     )
 }
 
+/// Few different demands and many amounts of memory, so that jobs share their shape.
 fn job() -> impl Strategy<Value = (u32, String)> {
-    let gpus = prop::sample::select(vec!["0", "0.1", "0.3", "0.5", "0.7", "1", "2", "4"]);
+    let gpus = prop::sample::select(vec!["0", "0.3", "0.5", "0.7", "1", "1", "2", "4"]);
+    let mem = prop_oneof![Just(0u32), 256u32..384, 512u32..768];
     let model = prop::sample::select(vec!["", "", " model A", " model B"]);
     let near = ["", "", "", " locality node", " locality rack", " locality island"];
-    let request = (gpus, 1u32..6, 1u32..5, 0u32..600, model, prop::sample::select(near.to_vec()));
+    let count = prop_oneof![3 => Just(1u32), 1 => 2u32..6];
+    let request = (gpus, count, 1u32..3, mem, model, prop::sample::select(near.to_vec()));
     (0u32..100, 1u32..60, 0u32..3, request).prop_map(|(at, run, priority, request)| {
         let (gpus, count, cpu, mem, model, near) = request;
         let words = format!(
