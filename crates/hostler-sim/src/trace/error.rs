@@ -155,7 +155,7 @@ pub enum ClusterProblem {
         limit: u64,
     },
     /// Nothing to run on.
-    #[error("no nodes; add a `[[nodes]]` group with `count` of at least 1")]
+    #[error("no nodes; add at least one (`[[nodes]]` with `count`, or a row)")]
     NoNodes,
 }
 
