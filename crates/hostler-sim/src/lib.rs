@@ -1,3 +1,8 @@
-//! Trace-driven simulator of GPU clusters.
+//! The trace-driven simulator: traces, true speeds, faults, and the world that holds them.
+//!
+//! It does not know the policies; the program joins them.
 
+pub mod physics;
+pub mod report;
 pub mod trace;
+pub mod world;

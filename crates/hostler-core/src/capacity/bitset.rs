@@ -1,0 +1,91 @@
+//! A growable set of small integers with ordered iteration.
+//!
+//! Nodes move between sets of the free index at every booking; flipping a bit is the cheapest
+//! ordered move there is.
+
+/// A set of node numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct BitSet {
+    words: Vec<u64>,
+    len: u32,
+}
+
+impl BitSet {
+    pub(super) fn insert(&mut self, item: u32) {
+        let (word, bit) = (item as usize / 64, 1u64 << (item % 64));
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.len += u32::from(self.words[word] & bit == 0);
+        self.words[word] |= bit;
+    }
+
+    pub(super) fn remove(&mut self, item: u32) {
+        let (word, bit) = (item as usize / 64, 1u64 << (item % 64));
+        if let Some(held) = self.words.get_mut(word) {
+            self.len -= u32::from(*held & bit != 0);
+            *held &= !bit;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Calls `visit` for each item, ascending, until it says stop; tells whether it did.
+    pub(super) fn visit(&self, visit: &mut impl FnMut(u32) -> bool) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        for (at, &word) in self.words.iter().enumerate() {
+            if visit_word(at, word, visit) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Adds the items of `other`.
+    pub(super) fn union(&mut self, other: &BitSet) {
+        if other.words.len() > self.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (into, from) in self.words.iter_mut().zip(&other.words) {
+            *into |= from;
+        }
+        self.len = self.words.iter().map(|word| word.count_ones()).sum();
+    }
+}
+
+fn visit_word(at: usize, mut word: u64, visit: &mut impl FnMut(u32) -> bool) -> bool {
+    while word != 0 {
+        let item = at as u32 * 64 + word.trailing_zeros();
+        word &= word - 1;
+        if visit(item) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_come_back_ascending_and_once() {
+        let mut set = BitSet::default();
+        for item in [200, 3, 64, 3] {
+            set.insert(item);
+        }
+        set.remove(64);
+        set.remove(9000);
+        let mut seen = Vec::new();
+        set.visit(&mut |item| {
+            seen.push(item);
+            false
+        });
+        assert_eq!(seen, [3, 200]);
+        assert_eq!(set.len, 2);
+    }
+}

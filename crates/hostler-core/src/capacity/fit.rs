@@ -1,0 +1,234 @@
+//! How many tasks of a demand one node can hold, and on which of its devices.
+
+use super::{Capacity, DeviceFree, NodeFree};
+use crate::cluster::{Layout, Share};
+use crate::id::{DeviceId, ModelId, NodeId};
+use crate::job::{Demand, Locality};
+use crate::limits::DEVICES_PER_NODE_MAX;
+use crate::placement::{Part, Slice};
+use crate::units::{Mib, Milli};
+
+impl Capacity {
+    /// Tasks of `demand` that fit the free part of a node, capped at `most`.
+    pub fn slots(&self, id: NodeId, demand: &Demand, most: u32) -> u32 {
+        let node = &self.nodes[id.index()];
+        if !node.usable {
+            return 0;
+        }
+        let by_cpu = per(node.cpu.0, demand.cpu.0);
+        let by_mem = per(node.mem.0, demand.mem.0);
+        let most = most.min(by_cpu).min(by_mem);
+        if most == 0 || demand.gpu.0 == 0 {
+            return most;
+        }
+        if !self.model_allowed(node, demand) {
+            return 0;
+        }
+        let devices = self.devices_of(id);
+        let by_gpu = match (demand.locality, demand.gpu.is_fraction()) {
+            (Locality::Island, _) => self.island_slots(id, demand).max().unwrap_or(0),
+            (_, true) => self.fraction_slots(node, devices, demand),
+            (_, false) => u32::from(node.whole) / demand.gpu.whole(),
+        };
+        most.min(by_gpu)
+    }
+
+    /// The largest GPU demand of one task that the node may hold: its untouched devices, or the
+    /// largest rest of a touched one.
+    pub fn largest_gpu(&self, id: NodeId) -> Milli {
+        let node = &self.nodes[id.index()];
+        match (node.usable, node.whole) {
+            (false, _) => Milli::ZERO,
+            (true, 0) => Milli(u32::from(node.rest)),
+            (true, whole) => Milli(u32::from(whole) * 1000),
+        }
+    }
+
+    /// Places `tasks` tasks of a gang on one node; none when they do not fit.
+    pub fn fit(&self, id: NodeId, gang: u32, demand: &Demand, tasks: u32) -> Option<Part> {
+        if tasks == 0 || self.slots(id, demand, tasks) < tasks {
+            return None;
+        }
+        let slices = if demand.gpu.0 == 0 {
+            Vec::new()
+        } else if demand.gpu.is_fraction() {
+            self.fraction_slices(id, demand, tasks)
+        } else {
+            self.whole_slices(id, demand, tasks)
+        };
+        let cpu = Milli(demand.cpu.0 * tasks);
+        let mem = Mib(demand.mem.0 * tasks);
+        Some(Part {
+            gang,
+            node: id,
+            tasks,
+            cpu,
+            mem,
+            slices,
+        })
+    }
+
+    fn model_allowed(&self, node: &NodeFree, demand: &Demand) -> bool {
+        node.class > 0
+            && demand
+                .models
+                .set()
+                .contains(ModelId(u32::from(node.class) - 1))
+    }
+
+    /// GPU memory that each task books on a device of the node.
+    fn device_mem(&self, node: &NodeFree, demand: &Demand) -> u32 {
+        if demand.gpu_mem.0 > 0 {
+            return demand.gpu_mem.0;
+        }
+        let mem = u64::from(self.size_of_class(node.class).mem.0);
+        (mem * u64::from(demand.gpu.0.min(1000)) / 1000) as u32
+    }
+
+    fn fraction_slots(&self, node: &NodeFree, devices: &[DeviceFree], demand: &Demand) -> u32 {
+        let mem = self.device_mem(node, demand);
+        devices
+            .iter()
+            .filter(|device| device.layout == Layout::Shared)
+            .map(|device| per(u32::from(device.compute), demand.gpu.0).min(per(device.mem, mem)))
+            .sum()
+    }
+
+    fn island_of(&self, node: &NodeFree, local: usize) -> usize {
+        if node.island_gpus == 0 {
+            0
+        } else {
+            local / usize::from(node.island_gpus)
+        }
+    }
+
+    /// Tasks that fit each island of the node, by GPUs alone.
+    fn island_slots(&self, id: NodeId, demand: &Demand) -> impl Iterator<Item = u32> {
+        let node = &self.nodes[id.index()];
+        let devices = self.devices_of(id);
+        let size = if node.island_gpus == 0 {
+            devices.len()
+        } else {
+            node.island_gpus.into()
+        };
+        devices.chunks(size.max(1)).map(move |island| {
+            if demand.gpu.is_fraction() {
+                self.fraction_slots(node, island, demand)
+            } else {
+                let whole = island.iter().filter(|device| device.is_whole()).count() as u32;
+                whole / demand.gpu.whole()
+            }
+        })
+    }
+
+    /// Each task goes to the touched device with the smallest sufficient rest, else to a fresh one.
+    fn fraction_slices(&self, id: NodeId, demand: &Demand, tasks: u32) -> Vec<Slice> {
+        let node = &self.nodes[id.index()];
+        let mem = self.device_mem(node, demand);
+        let share = Share::Fraction {
+            compute: demand.gpu,
+            mem: Mib(mem),
+        };
+        let mut devices = [None; DEVICES_PER_NODE_MAX];
+        let island = self.island_for(id, demand, tasks);
+        for (local, device) in self.devices_of(id).iter().enumerate() {
+            let inside = island.is_none_or(|island| self.island_of(node, local) == island);
+            devices[local] = (inside && device.layout == Layout::Shared).then_some(*device);
+        }
+        let take = |_| {
+            let local = tightest(&devices, demand.gpu, mem).expect("slots counted room for it");
+            let device = devices[local]
+                .as_mut()
+                .expect("tightest picks a device that is there");
+            device.compute -= demand.gpu.0 as u16;
+            device.mem -= mem;
+            device.holders += 1;
+            Slice {
+                device: DeviceId(node.first_device + local as u32),
+                share,
+            }
+        };
+        (0..tasks).map(take).collect()
+    }
+
+    /// Each task gets devices of one island where that is possible.
+    fn whole_slices(&self, id: NodeId, demand: &Demand, tasks: u32) -> Vec<Slice> {
+        let node = &self.nodes[id.index()];
+        let only = self.island_for(id, demand, tasks);
+        let mut free = [0u8; DEVICES_PER_NODE_MAX];
+        let mut taken = 0u64;
+        for (local, device) in self.devices_of(id).iter().enumerate() {
+            let island = self.island_of(node, local);
+            if device.is_whole() && only.is_none_or(|only| only == island) {
+                free[island] += 1;
+            } else {
+                taken |= 1 << local;
+            }
+        }
+        let mut slices = Vec::with_capacity((tasks * demand.gpu.whole()) as usize);
+        for _ in 0..tasks {
+            let mut needed = demand.gpu.whole() as u8;
+            while needed > 0 {
+                let island = best_island(&free, needed);
+                let from = (0..usize::from(node.device_count))
+                    .find(|&at| taken & (1 << at) == 0 && self.island_of(node, at) == island)
+                    .expect("the island has a free device");
+                taken |= 1 << from;
+                free[island] -= 1;
+                needed -= 1;
+                let device = DeviceId(node.first_device + from as u32);
+                slices.push(Slice {
+                    device,
+                    share: Share::Whole,
+                });
+            }
+        }
+        slices
+    }
+
+    /// The island that must hold all tasks, when the demand says so: the tightest that can.
+    fn island_for(&self, id: NodeId, demand: &Demand, tasks: u32) -> Option<usize> {
+        if demand.locality != Locality::Island {
+            return None;
+        }
+        let islands = self.island_slots(id, demand).enumerate();
+        let able = islands.filter(|&(_, slots)| slots >= tasks);
+        able.min_by_key(|&(_, slots)| slots)
+            .map(|(island, _)| island)
+    }
+}
+
+fn per(free: u32, asked: u32) -> u32 {
+    free.checked_div(asked).unwrap_or(u32::MAX)
+}
+
+/// Smallest sufficient island; when none suffices, the largest, to touch few of them.
+fn best_island(free: &[u8; DEVICES_PER_NODE_MAX], needed: u8) -> usize {
+    let islands = || {
+        free.iter()
+            .copied()
+            .enumerate()
+            .filter(|&(_, count)| count > 0)
+    };
+    let enough = islands()
+        .filter(|&(_, count)| count >= needed)
+        .min_by_key(|&(_, count)| count);
+    let largest = || islands().max_by_key(|&(at, count)| (count, std::cmp::Reverse(at)));
+    enough
+        .or_else(largest)
+        .expect("slots counted the free devices")
+        .0
+}
+
+fn tightest(
+    devices: &[Option<DeviceFree>; DEVICES_PER_NODE_MAX],
+    gpu: Milli,
+    mem: u32,
+) -> Option<usize> {
+    let able = devices.iter().enumerate().filter_map(|(at, device)| {
+        let device = device.as_ref()?;
+        (u32::from(device.compute) >= gpu.0 && device.mem >= mem).then_some((at, device))
+    });
+    able.min_by_key(|&(at, device)| (device.holders == 0, device.compute, at))
+        .map(|(at, _)| at)
+}

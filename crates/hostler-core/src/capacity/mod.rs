@@ -1,0 +1,368 @@
+//! What is free: the book of every node and device, and the index over it.
+//!
+//! A [`Capacity`] refuses to book what is taken. The state owns one; a plan borrows it for one
+//! question; backfill policies copy it to look ahead.
+
+mod bitset;
+mod fit;
+mod index;
+mod search;
+
+pub use index::Walk;
+
+use index::ClassIndex;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{GpuModel, Layout, Node, Share};
+use crate::id::{DeviceId, NodeId};
+use crate::placement::{Part, Placement, Slice};
+use crate::units::{Mib, Milli};
+
+/// Free resources of every node and device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capacity {
+    nodes: Vec<NodeFree>,
+    devices: Vec<DeviceFree>,
+    classes: Vec<ClassIndex>,
+    /// GPU classes from low to high tier; the class without GPUs first.
+    by_tier: Vec<u8>,
+    models: Vec<ModelSize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ModelSize {
+    mem: Mib,
+    mig_slices: u32,
+    tier: u32,
+}
+
+/// Free resources of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeFree {
+    /// CPU cores.
+    pub cpu: Milli,
+    /// Main memory.
+    pub mem: Mib,
+    /// Devices that nobody holds a part of.
+    pub whole: u8,
+    /// Whether new jobs may be placed here.
+    pub usable: bool,
+    /// Largest free part of a device that somebody holds a part of, in thousandths.
+    rest: u16,
+    class: u8,
+    device_count: u8,
+    island_gpus: u8,
+    first_device: u32,
+    rack: u32,
+}
+
+/// Free part of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DeviceFree {
+    compute: u16,
+    holders: u16,
+    mem: u32,
+    slices: u8,
+    layout: Layout,
+}
+
+impl DeviceFree {
+    fn is_whole(&self) -> bool {
+        self.holders == 0 && self.layout == Layout::Shared
+    }
+
+    fn is_touched(&self) -> bool {
+        self.holders > 0 && self.layout == Layout::Shared
+    }
+}
+
+/// Why a booking was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Refusal {
+    /// The node takes no new jobs.
+    #[error("{0:?} takes no new jobs")]
+    Unusable(NodeId),
+    /// Too little CPU is free.
+    #[error("{0:?} has too little free CPU")]
+    Cpu(NodeId),
+    /// Too little memory is free.
+    #[error("{0:?} has too little free memory")]
+    Mem(NodeId),
+    /// The part of the device is taken, or the device is elsewhere.
+    #[error("{0:?} is taken")]
+    Device(DeviceId),
+}
+
+impl Capacity {
+    pub(crate) fn add_model(&mut self, model: &GpuModel) {
+        let size = ModelSize {
+            mem: model.mem,
+            mig_slices: model.mig_slices,
+            tier: model.tier,
+        };
+        self.models.push(size);
+        self.classes
+            .resize_with(self.models.len() + 1, ClassIndex::default);
+        let mut by_tier: Vec<u8> = (0..=self.models.len() as u8).collect();
+        by_tier.sort_by_key(|&class| match class {
+            0 => (0, 0),
+            gpu => (1, self.models[usize::from(gpu) - 1].tier),
+        });
+        self.by_tier = by_tier;
+    }
+
+    pub(crate) fn add_node(&mut self, node: &Node) {
+        if self.classes.is_empty() {
+            self.classes.push(ClassIndex::default());
+            self.by_tier.push(0);
+        }
+        assert_eq!(
+            node.first_device.index(),
+            self.devices.len(),
+            "devices are numbered in order"
+        );
+        let class = node.spec.gpu_model.map_or(0, |model| model.0 as u8 + 1);
+        let device_mem = match class {
+            0 => 0,
+            gpu => self.models[usize::from(gpu) - 1].mem.0,
+        };
+        let device = DeviceFree {
+            compute: 1000,
+            holders: 0,
+            mem: device_mem,
+            slices: 0,
+            layout: Layout::Shared,
+        };
+        self.devices
+            .extend(std::iter::repeat_n(device, node.spec.gpus as usize));
+        self.nodes.push(NodeFree {
+            cpu: node.spec.cpu,
+            mem: node.spec.mem,
+            whole: node.spec.gpus as u8,
+            usable: false,
+            rest: 0,
+            class,
+            device_count: node.spec.gpus as u8,
+            island_gpus: node.spec.island_gpus as u8,
+            first_device: node.first_device.0,
+            rack: node.spec.rack,
+        });
+        self.set_usable(node.id, node.usable());
+    }
+
+    pub(crate) fn set_usable(&mut self, id: NodeId, usable: bool) {
+        if self.nodes[id.index()].usable != usable {
+            self.unlist(id);
+            self.nodes[id.index()].usable = usable;
+            self.list(id);
+        }
+    }
+
+    pub(crate) fn set_layout(&mut self, node: NodeId, device: DeviceId, layout: Layout) {
+        self.unlist(node);
+        let free = &mut self.devices[device.index()];
+        assert_eq!(free.holders, 0, "{device:?} is repartitioned while in use");
+        free.layout = layout;
+        self.list(node);
+    }
+
+    /// Free resources of a node.
+    pub fn node(&self, id: NodeId) -> &NodeFree {
+        &self.nodes[id.index()]
+    }
+
+    /// Number of nodes, usable or not.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Free compute on the devices of a node, over all of them.
+    pub fn gpu_free(&self, id: NodeId) -> Milli {
+        Milli(
+            self.devices_of(id)
+                .iter()
+                .map(|device| u32::from(device.compute))
+                .sum(),
+        )
+    }
+
+    /// Free compute on devices that are partly held: idle, but of no use to whole-GPU jobs.
+    pub fn gpu_rest(&self, id: NodeId) -> Milli {
+        let touched = self
+            .devices_of(id)
+            .iter()
+            .filter(|device| device.holders > 0);
+        Milli(touched.map(|device| u32::from(device.compute)).sum())
+    }
+
+    /// Books all parts, or none.
+    pub fn book(&mut self, placement: &Placement) -> Result<(), Refusal> {
+        for (at, part) in placement.parts.iter().enumerate() {
+            if let Err(refusal) = self.book_part(part) {
+                placement.parts[..at]
+                    .iter()
+                    .for_each(|part| self.release_part(part));
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Books what was given back on trial, on nodes that may take no new jobs by now.
+    pub(crate) fn book_again(&mut self, placement: &Placement) {
+        for part in &placement.parts {
+            let usable = self.nodes[part.node.index()].usable;
+            self.set_usable(part.node, true);
+            self.book_part(part).expect("what was lifted is still free");
+            self.set_usable(part.node, usable);
+        }
+    }
+
+    /// Gives all parts back.
+    pub fn release(&mut self, placement: &Placement) {
+        placement
+            .parts
+            .iter()
+            .for_each(|part| self.release_part(part));
+    }
+
+    /// Books one part, or nothing.
+    pub fn book_part(&mut self, part: &Part) -> Result<(), Refusal> {
+        let node = self.nodes[part.node.index()];
+        if !node.usable {
+            return Err(Refusal::Unusable(part.node));
+        }
+        if node.cpu < part.cpu {
+            return Err(Refusal::Cpu(part.node));
+        }
+        if node.mem < part.mem {
+            return Err(Refusal::Mem(part.node));
+        }
+        self.unlist(part.node);
+        let refused = self.book_slices(&node, &part.slices);
+        if refused.is_ok() {
+            let free = &mut self.nodes[part.node.index()];
+            free.cpu -= part.cpu;
+            free.mem.0 -= part.mem.0;
+        }
+        self.list(part.node);
+        refused
+    }
+
+    /// Gives one part back.
+    pub fn release_part(&mut self, part: &Part) {
+        self.unlist(part.node);
+        for slice in &part.slices {
+            self.release_slice(slice, self.size_on(part.node));
+        }
+        let free = &mut self.nodes[part.node.index()];
+        free.cpu += part.cpu;
+        free.mem.0 += part.mem.0;
+        self.list(part.node);
+    }
+
+    fn book_slices(&mut self, node: &NodeFree, slices: &[Slice]) -> Result<(), Refusal> {
+        let devices = node.first_device..node.first_device + u32::from(node.device_count);
+        let size = self.size_of_class(node.class);
+        for (at, slice) in slices.iter().enumerate() {
+            let inside = devices.contains(&slice.device.0);
+            if !inside || !self.book_slice(slice, size) {
+                slices[..at]
+                    .iter()
+                    .for_each(|slice| self.release_slice(slice, size));
+                return Err(Refusal::Device(slice.device));
+            }
+        }
+        Ok(())
+    }
+
+    fn book_slice(&mut self, slice: &Slice, size: ModelSize) -> bool {
+        let free = &mut self.devices[slice.device.index()];
+        let compute = slice.share.compute(size.mig_slices).0;
+        let mem = slice.share.mem(size.mem).0;
+        let mask = slice_mask(slice.share);
+        let layout = match slice.share {
+            Share::Mig { .. } => Layout::Mig,
+            Share::Whole
+            | Share::Fraction { .. }
+            | Share::Mps { .. }
+            | Share::BestEffort { .. } => Layout::Shared,
+        };
+        let alone = slice.share != Share::Whole || free.holders == 0;
+        let fits = compute <= u32::from(free.compute) && mem <= free.mem && free.slices & mask == 0;
+        if !alone || !fits || layout != free.layout {
+            return false;
+        }
+        free.compute -= compute as u16;
+        free.mem -= mem;
+        free.slices |= mask;
+        free.holders += 1;
+        true
+    }
+
+    fn release_slice(&mut self, slice: &Slice, size: ModelSize) {
+        let free = &mut self.devices[slice.device.index()];
+        assert!(free.holders > 0, "{:?} is given back twice", slice.device);
+        free.compute += slice.share.compute(size.mig_slices).0 as u16;
+        free.mem += slice.share.mem(size.mem).0;
+        free.slices &= !slice_mask(slice.share);
+        free.holders -= 1;
+        assert!(
+            free.compute <= 1000,
+            "{:?} has more than itself free",
+            slice.device
+        );
+    }
+
+    /// Takes a node out of the index while it changes.
+    fn unlist(&mut self, id: NodeId) {
+        let node = &self.nodes[id.index()];
+        if node.usable {
+            let devices = devices_of(&self.devices, node);
+            self.classes[usize::from(node.class)].remove_node(id.0, node, devices);
+        }
+    }
+
+    /// Puts a node back into the index where it now belongs.
+    fn list(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id.index()];
+        let devices = devices_of(&self.devices, node);
+        node.whole = devices.iter().filter(|device| device.is_whole()).count() as u8;
+        let touched = devices.iter().filter(|device| device.is_touched());
+        node.rest = touched.map(|device| device.compute).max().unwrap_or(0);
+        if node.usable {
+            self.classes[usize::from(node.class)].add_node(id.0, node, devices);
+        }
+    }
+
+    fn devices_of(&self, id: NodeId) -> &[DeviceFree] {
+        devices_of(&self.devices, &self.nodes[id.index()])
+    }
+
+    fn size_on(&self, id: NodeId) -> ModelSize {
+        self.size_of_class(self.nodes[id.index()].class)
+    }
+
+    fn size_of_class(&self, class: u8) -> ModelSize {
+        match class {
+            0 => ModelSize {
+                mem: Mib(0),
+                mig_slices: 0,
+                tier: 0,
+            },
+            gpu => self.models[usize::from(gpu) - 1],
+        }
+    }
+}
+
+fn devices_of<'a>(devices: &'a [DeviceFree], node: &NodeFree) -> &'a [DeviceFree] {
+    let first = node.first_device as usize;
+    &devices[first..first + usize::from(node.device_count)]
+}
+
+fn slice_mask(share: Share) -> u8 {
+    match share {
+        Share::Mig { start, slices, .. } => (((1u16 << slices) - 1) << start) as u8,
+        Share::Whole | Share::Fraction { .. } | Share::Mps { .. } | Share::BestEffort { .. } => 0,
+    }
+}

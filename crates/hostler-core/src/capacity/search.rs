@@ -1,0 +1,128 @@
+//! Searching the cluster for nodes that may hold a demand.
+
+use super::{Capacity, Walk};
+use crate::id::{ModelSet, NodeId};
+use crate::job::{Demand, Models};
+use crate::units::Milli;
+
+impl Capacity {
+    /// At most this many tasks can find their GPUs; exact enough to skip hopeless searches.
+    pub fn slots_bound(&self, demand: &Demand) -> u32 {
+        if demand.gpu.0 == 0 {
+            return u32::MAX;
+        }
+        let allowed = demand.models.set();
+        let classes = self.classes.iter().enumerate().skip(1);
+        classes
+            .filter(|(class, _)| class_in(allowed, *class as u8))
+            .map(|(_, index)| index.slots_bound(demand.gpu))
+            .fold(0, u32::saturating_add)
+    }
+
+    /// Visits nodes that may hold a task of `demand`, each once, until `visit` says stop.
+    ///
+    /// Models come in the demand's order, else from low to high tier; tasks without GPUs go where
+    /// fewest GPUs are left, so that they strand none.
+    pub fn visit(&self, walk: Walk, demand: &Demand, mut visit: impl FnMut(NodeId) -> bool) {
+        let mut each = |id: u32| visit(NodeId(id));
+        if demand.gpu.0 == 0 {
+            self.visit_by_level(walk, &mut each);
+            return;
+        }
+        if walk == Walk::ById && !matches!(demand.models, Models::Ordered(_)) {
+            self.visit_by_id(demand, &mut each);
+            return;
+        }
+        match &demand.models {
+            Models::Ordered(models) => {
+                models
+                    .iter()
+                    .any(|model| self.visit_class(walk, model.0 as u8 + 1, demand.gpu, &mut each));
+            }
+            Models::Any | Models::OneOf(_) => {
+                let allowed = demand.models.set();
+                let classes = self
+                    .by_tier
+                    .iter()
+                    .filter(|&&class| class_in(allowed, class));
+                classes
+                    .copied()
+                    .any(|class| self.visit_class(walk, class, demand.gpu, &mut each));
+            }
+        }
+    }
+
+    fn visit_class(
+        &self,
+        walk: Walk,
+        class: u8,
+        gpu: Milli,
+        visit: &mut impl FnMut(u32) -> bool,
+    ) -> bool {
+        let Some(index) = self.classes.get(usize::from(class)) else {
+            return false;
+        };
+        if !gpu.is_fraction() {
+            return index.visit_levels(walk, gpu.whole() as usize, visit);
+        }
+        let rest_fits = |id: u32| u32::from(self.nodes[id as usize].rest) >= gpu.0;
+        match walk {
+            Walk::ById => index.visit_fraction_by_id(gpu, visit),
+            // A node shows up once: by its rest when that is large enough, else by its level.
+            Walk::Tightest => {
+                index.visit_rests(walk, gpu, &mut |id| rest_fits(id) && visit(id))
+                    || index.visit_levels(walk, 1, &mut |id| !rest_fits(id) && visit(id))
+            }
+            Walk::Roomiest => {
+                let untouched = |id: u32| self.nodes[id as usize].whole > 0;
+                index.visit_levels(walk, 1, visit)
+                    || index.visit_rests(walk, gpu, &mut |id| !untouched(id) && visit(id))
+            }
+        }
+    }
+
+    fn visit_by_level(&self, walk: Walk, visit: &mut impl FnMut(u32) -> bool) {
+        let levels = self
+            .classes
+            .iter()
+            .map(|index| index.level_count())
+            .max()
+            .unwrap_or(0);
+        let classes = |level: usize, visit: &mut dyn FnMut(u32) -> bool| {
+            let mut visit = visit;
+            self.by_tier
+                .iter()
+                .any(|&class| self.classes[usize::from(class)].visit_level(level, &mut visit))
+        };
+        match walk {
+            Walk::Tightest => {
+                (0..levels).any(|level| classes(level, visit));
+            }
+            Walk::Roomiest => {
+                (0..levels).rev().any(|level| classes(level, visit));
+            }
+            Walk::ById => {
+                let usable = |id: &u32| self.nodes[*id as usize].usable;
+                (0..self.nodes.len() as u32).filter(usable).any(visit);
+            }
+        }
+    }
+
+    fn visit_by_id(&self, demand: &Demand, visit: &mut impl FnMut(u32) -> bool) {
+        let allowed = demand.models.set();
+        let able = |id: &u32| {
+            let node = &self.nodes[*id as usize];
+            let gpu_fits = if demand.gpu.is_fraction() {
+                u32::from(node.rest) >= demand.gpu.0 || node.whole > 0
+            } else {
+                u32::from(node.whole) >= demand.gpu.whole()
+            };
+            node.usable && gpu_fits && class_in(allowed, node.class)
+        };
+        (0..self.nodes.len() as u32).filter(able).any(visit);
+    }
+}
+
+fn class_in(allowed: ModelSet, class: u8) -> bool {
+    class > 0 && allowed.contains(crate::id::ModelId(u32::from(class) - 1))
+}

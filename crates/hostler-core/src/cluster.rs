@@ -1,0 +1,186 @@
+//! What there is: GPU models, tenants, nodes and their condition.
+//!
+//! A node has GPUs of one model. Machines that mix models enter as one node per model; published
+//! traces have none.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{DeviceId, LeaseId, ModelId, NodeId};
+use crate::units::{Mib, Milli};
+
+/// A GPU model of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuModel {
+    /// For people and for the border, which turns names into ids.
+    pub name: Box<str>,
+    /// Memory of one device.
+    pub mem: Mib,
+    /// Streaming multiprocessors; zero when not known.
+    pub sms: u32,
+    /// Rank by worth: placements that may choose use low tiers first.
+    pub tier: u32,
+    /// Whether devices of a node are joined by fast links.
+    pub nvlink: bool,
+    /// Slices that the device can be cut into; zero when it cannot.
+    pub mig_slices: u32,
+    /// Power draw of an idle device.
+    pub idle_watts: u32,
+    /// Power draw of a busy device.
+    pub busy_watts: u32,
+}
+
+/// Someone whose jobs are accounted together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tenant {
+    /// For people.
+    pub name: Box<str>,
+    /// Share of the cluster that is due to it, relative to the others.
+    pub weight: u32,
+}
+
+/// What a node has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSpec {
+    /// For people.
+    pub name: Box<str>,
+    /// CPU cores.
+    pub cpu: Milli,
+    /// Main memory.
+    pub mem: Mib,
+    /// Model of its GPUs; none when it has no GPU.
+    pub gpu_model: Option<ModelId>,
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// GPUs that share fast links; zero means all of the node.
+    pub island_gpus: u32,
+    /// Rack, for locality.
+    pub rack: u32,
+    /// Network in Mbit/s; zero when not known.
+    pub nic_mbps: u32,
+    /// Power draw without its GPUs.
+    pub base_watts: u32,
+}
+
+/// A node of the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its number.
+    pub id: NodeId,
+    /// What it has.
+    pub spec: NodeSpec,
+    /// Whether jobs may run there.
+    pub health: Health,
+    /// Whether it is switched on.
+    pub power: Power,
+    /// Its first GPU; the others follow.
+    pub first_device: DeviceId,
+    /// Leases with a part here, ascending.
+    pub leases: Vec<LeaseId>,
+}
+
+/// Whether jobs may run on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// Takes jobs.
+    Up,
+    /// Runs what it has, takes nothing new.
+    Draining,
+    /// Gone.
+    Down,
+}
+
+/// Whether a node is switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Power {
+    /// Ready.
+    On,
+    /// Saves power.
+    Sleeping,
+    /// On its way up.
+    Waking,
+}
+
+/// How a device is divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// By time and memory, in any proportion.
+    #[default]
+    Shared,
+    /// In hardware slices.
+    Mig,
+}
+
+/// The part of a device that a task holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Share {
+    /// All of it.
+    Whole,
+    /// A part of its time and memory.
+    Fraction {
+        /// Part of its compute.
+        compute: Milli,
+        /// Memory.
+        mem: Mib,
+    },
+    /// Adjacent hardware slices.
+    Mig {
+        /// First slice.
+        start: u32,
+        /// Number of slices.
+        slices: u32,
+        /// Memory that comes with them.
+        mem: Mib,
+    },
+    /// A percentage of its threads under the multi-process service.
+    Mps {
+        /// Percentage of threads.
+        percent: u32,
+        /// Memory.
+        mem: Mib,
+    },
+    /// Compute that others leave; only memory is booked.
+    BestEffort {
+        /// Memory.
+        mem: Mib,
+    },
+}
+
+impl Share {
+    /// Compute that is booked, on a device that can be cut into `mig_slices`.
+    pub fn compute(self, mig_slices: u32) -> Milli {
+        match self {
+            Share::Whole => Milli::ONE,
+            Share::Fraction { compute, .. } => compute,
+            Share::Mig { slices, .. } => Milli(slices * 1000 / mig_slices.max(1)),
+            Share::Mps { percent, .. } => Milli(percent * 10),
+            Share::BestEffort { .. } => Milli::ZERO,
+        }
+    }
+
+    /// Memory that is booked, on a device with `device_mem`.
+    pub fn mem(self, device_mem: Mib) -> Mib {
+        match self {
+            Share::Whole => device_mem,
+            Share::Fraction { mem, .. }
+            | Share::Mig { mem, .. }
+            | Share::Mps { mem, .. }
+            | Share::BestEffort { mem } => mem,
+        }
+    }
+}
+
+impl Node {
+    /// Whether new jobs may be placed here.
+    pub fn usable(&self) -> bool {
+        self.health == Health::Up && self.power == Power::On
+    }
+
+    /// The group of GPUs with fast links that the `local`-th GPU belongs to.
+    pub fn island(&self, local: u32) -> u32 {
+        local.checked_div(self.spec.island_gpus).unwrap_or(0)
+    }
+}

@@ -1,0 +1,127 @@
+//! Decisions: what the scheduler wants of the world.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Layout, Power};
+use crate::id::{DeviceId, JobId, LeaseId, NodeId};
+use crate::placement::Placement;
+use crate::reason::Reason;
+use crate::units::Time;
+
+/// A decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "decision")]
+pub enum Decision {
+    /// The job is promised to run.
+    Admit {
+        /// The job.
+        job: JobId,
+    },
+    /// The job will never run.
+    Reject {
+        /// The job.
+        job: JobId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Book the placement and start the job there.
+    Start {
+        /// The new lease.
+        lease: LeaseId,
+        /// The job.
+        job: JobId,
+        /// Where.
+        placement: Arc<Placement>,
+    },
+    /// End a stay; the resources are free once the executor confirms.
+    Stop {
+        /// The lease.
+        lease: LeaseId,
+        /// With or without saving.
+        how: StopHow,
+        /// Why.
+        why: StopWhy,
+    },
+    /// Move a stay to another placement, or let it grow or shrink.
+    Resize {
+        /// The lease.
+        lease: LeaseId,
+        /// Where it goes on.
+        placement: Arc<Placement>,
+    },
+    /// Let a lease run until later.
+    Extend {
+        /// The lease.
+        lease: LeaseId,
+        /// The new end.
+        until: Time,
+    },
+    /// Change the shares that a stay holds on its devices.
+    SetShare {
+        /// The lease.
+        lease: LeaseId,
+        /// The same nodes and devices with other shares.
+        placement: Arc<Placement>,
+    },
+    /// Divide an empty device another way.
+    Repartition {
+        /// The device.
+        device: DeviceId,
+        /// The new way.
+        layout: Layout,
+    },
+    /// Switch an empty node off, or on again.
+    SetPower {
+        /// The node.
+        node: NodeId,
+        /// `Sleeping` or `Waking`.
+        power: Power,
+    },
+    /// The job goes on waiting; tell its owner why.
+    Hold {
+        /// The job.
+        job: JobId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Solve on the state as it is now, outside the step.
+    Solve {
+        /// Step of the state to look at.
+        based_on: u64,
+    },
+    /// Ask the policy again at this time.
+    WakeAt {
+        /// The time.
+        at: Time,
+    },
+}
+
+/// Whether a stop saves the job's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopHow {
+    /// Save first.
+    Checkpoint,
+    /// At once; work since the last save is lost.
+    Kill,
+}
+
+/// Why a stay is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopWhy {
+    /// Another job needs the place.
+    Preempted,
+    /// A person cancelled the job.
+    Cancelled,
+    /// The job ran into its time limit.
+    TimeLimit,
+    /// A node of the gang failed.
+    NodeFailed,
+    /// The start was never confirmed.
+    NoAnswer,
+    /// The lease ran out.
+    LeaseEnded,
+}

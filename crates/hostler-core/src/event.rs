@@ -1,0 +1,194 @@
+//! Facts: what happened in the world. The state changes only by these and by decisions.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{GpuModel, NodeSpec, Power, Tenant};
+use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
+use crate::job::{Estimate, JobSpec};
+use crate::profile::Profile;
+use crate::units::Span;
+
+/// A fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub enum Event {
+    /// A GPU model entered the catalogue; ids count up from zero.
+    ModelAdded {
+        /// Its number.
+        model: ModelId,
+        /// What it is.
+        spec: GpuModel,
+    },
+    /// A tenant entered the catalogue; ids count up from zero.
+    TenantAdded {
+        /// Its number.
+        tenant: TenantId,
+        /// Who it is.
+        spec: Tenant,
+    },
+    /// A node joined, or came back; new ids count up from zero.
+    NodeUp {
+        /// Its number.
+        node: NodeId,
+        /// What it has; unchanged when it comes back.
+        spec: NodeSpec,
+    },
+    /// A node is gone with everything on it.
+    NodeDown {
+        /// Its number.
+        node: NodeId,
+    },
+    /// A node is to take nothing new, or may again.
+    NodeDrain {
+        /// Its number.
+        node: NodeId,
+        /// Whether it drains.
+        draining: bool,
+    },
+    /// A node reached a power state.
+    PowerChanged {
+        /// Its number.
+        node: NodeId,
+        /// The state.
+        power: Power,
+    },
+    /// A job was submitted; ids count up.
+    Submitted {
+        /// Its number.
+        job: JobId,
+        /// What it asks for.
+        spec: Arc<JobSpec>,
+    },
+    /// A person cancelled a job.
+    Cancelled {
+        /// Its number.
+        job: JobId,
+    },
+    /// A person holds a job back, or lets it go.
+    HoldChanged {
+        /// Its number.
+        job: JobId,
+        /// Whether it is held.
+        held: bool,
+    },
+    /// All tasks of a lease run.
+    Started {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// A lease could not be started; nothing of it runs.
+    StartFailed {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Work done in this stay, so far.
+    Progress {
+        /// The lease.
+        lease: LeaseId,
+        /// Reference work of this stay.
+        done: Span,
+    },
+    /// The job saved its state; a restart goes on from there.
+    Checkpointed {
+        /// The lease.
+        lease: LeaseId,
+        /// Reference work that is safe, over all stays.
+        done: Span,
+    },
+    /// Nothing of a lease runs any more.
+    Stopped {
+        /// The lease.
+        lease: LeaseId,
+        /// How it ended.
+        outcome: Outcome,
+        /// Reference work that is safe, over all stays.
+        done: Span,
+        /// Reference work of this stay that is thrown away.
+        lost: Span,
+    },
+    /// Somebody believes to know a job's run time.
+    Estimated {
+        /// The job.
+        job: JobId,
+        /// The belief.
+        estimate: Estimate,
+    },
+    /// Throughput of a kind of job is known, or known better.
+    Profiled {
+        /// Which.
+        key: ProfileKey,
+        /// The table.
+        profile: Profile,
+    },
+    /// Requests that a service receives.
+    Load {
+        /// The service.
+        job: JobId,
+        /// Requests per thousand seconds.
+        per_kilosecond: u64,
+    },
+    /// A solver answered.
+    Solved {
+        /// Step of the state that it looked at.
+        based_on: u64,
+        /// Share of time for each job, in millionths.
+        targets: Vec<(JobId, u32)>,
+    },
+    /// A service has its model in memory.
+    ModelLoaded {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Another policy decides from now on.
+    PolicyChanged {
+        /// Its settings, as TOML.
+        settings: Box<str>,
+    },
+    /// A time that was asked for has come.
+    Timer,
+}
+
+/// How a stay ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The job did its work.
+    Finished,
+    /// The job failed by itself.
+    Failed,
+    /// It was stopped, or its machine failed.
+    Interrupted,
+}
+
+impl Event {
+    /// Whether the fact may change what a policy decides.
+    ///
+    /// Confirmations do not: the decision that they confirm has changed the state already.
+    pub fn matters(&self) -> bool {
+        match self {
+            Event::Started { .. }
+            | Event::Progress { .. }
+            | Event::Checkpointed { .. }
+            | Event::ModelAdded { .. }
+            | Event::TenantAdded { .. } => false,
+            Event::NodeUp { .. }
+            | Event::NodeDown { .. }
+            | Event::NodeDrain { .. }
+            | Event::PowerChanged { .. }
+            | Event::Submitted { .. }
+            | Event::Cancelled { .. }
+            | Event::HoldChanged { .. }
+            | Event::StartFailed { .. }
+            | Event::Stopped { .. }
+            | Event::Estimated { .. }
+            | Event::Profiled { .. }
+            | Event::Load { .. }
+            | Event::Solved { .. }
+            | Event::ModelLoaded { .. }
+            | Event::PolicyChanged { .. }
+            | Event::Timer => true,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Identifiers: small integers that index tables of the state.
+//!
+//! Names are for people and live in the catalogue; no behaviour depends on them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The position in the table that this id indexes.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A job; ids are given in order of submission.
+    JobId "job";
+    /// A machine.
+    NodeId "node";
+    /// A GPU, numbered over the whole cluster; those of one node are adjacent.
+    DeviceId "gpu";
+    /// One stay of a job on its machines; it makes every effect idempotent.
+    LeaseId "lease";
+    /// A GPU model of the catalogue; at most 64.
+    ModelId "model";
+    /// A tenant (user, account, organisation) of the catalogue.
+    TenantId "tenant";
+    /// A recurrence group: jobs that do the same thing again.
+    GroupId "group";
+    /// A throughput profile.
+    ProfileKey "profile";
+}
+
+/// A set of GPU models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModelSet(pub u64);
+
+impl ModelSet {
+    /// Every model.
+    pub const ALL: ModelSet = ModelSet(u64::MAX);
+    /// No model.
+    pub const NONE: ModelSet = ModelSet(0);
+
+    /// The set of one model.
+    pub fn one(model: ModelId) -> ModelSet {
+        assert!(model.0 < 64, "{model:?} is beyond the catalogue's limit");
+        ModelSet(1 << model.0)
+    }
+
+    /// Whether `model` is in the set.
+    pub const fn contains(self, model: ModelId) -> bool {
+        model.0 < 64 && self.0 & (1 << model.0) != 0
+    }
+
+    /// The union of both sets.
+    pub const fn with(self, other: ModelSet) -> ModelSet {
+        ModelSet(self.0 | other.0)
+    }
+}

@@ -1,0 +1,310 @@
+//! What is asked for and what became of it: specifications, jobs and their accounts.
+//!
+//! Plain data. Only `ClusterState::apply` changes a [`Job`].
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId};
+use crate::reason::Reason;
+use crate::units::{Mib, Milli, Span, Time};
+
+/// What a user submits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// For people; need not be unique.
+    pub name: Box<str>,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// Jobs of one group do the same thing again.
+    pub group: Option<GroupId>,
+    /// What sort of work it is.
+    pub kind: JobKind,
+    /// Roles that start together.
+    pub gangs: Box<[Gang]>,
+    /// Larger is more important.
+    pub priority: i32,
+    /// Time by which it should be done.
+    pub deadline: Option<Time>,
+    /// Worth of meeting the deadline, in the operator's unit.
+    pub value: u32,
+    /// Running longer than this ends it.
+    pub time_limit: Option<Span>,
+    /// Run time that the user expects.
+    pub user_estimate: Option<Span>,
+    /// Range of tasks of the first gang, when it can grow and shrink.
+    pub elastic: Option<Elastic>,
+    /// Cost and rhythm of saving its state.
+    pub checkpoint: Checkpoint,
+    /// Whether it shares GPUs.
+    pub sharing: Sharing,
+    /// Throughput table that applies to it.
+    pub profile: Option<ProfileKey>,
+    /// Steps to do, when counted in steps.
+    pub work: Option<u64>,
+}
+
+/// What sort of work a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobKind {
+    /// Trains a model: long, checkpoints.
+    Training,
+    /// Runs to an end without a checkpoint.
+    Batch,
+    /// Serves requests until it is cancelled.
+    Service,
+}
+
+/// Tasks of one role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gang {
+    /// `worker`, `ps`, `chief`: for people.
+    pub role: Role,
+    /// Tasks that start together.
+    pub count: u32,
+    /// Fewest tasks that are of use.
+    pub min_count: u32,
+    /// What each task asks for.
+    pub demand: Demand,
+}
+
+/// Role of a gang in a distributed job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Does the work.
+    #[default]
+    Worker,
+    /// Holds parameters.
+    ParameterServer,
+    /// Leads the others.
+    Chief,
+    /// Evaluates beside training.
+    Evaluator,
+}
+
+/// What one task asks of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Demand {
+    /// GPUs: below 1000 a part of one device, else a multiple of 1000.
+    pub gpu: Milli,
+    /// GPU memory on each device; zero means in proportion to `gpu`.
+    pub gpu_mem: Mib,
+    /// CPU cores.
+    pub cpu: Milli,
+    /// Main memory.
+    pub mem: Mib,
+    /// GPU models that will do.
+    pub models: Models,
+    /// How close the tasks of the gang must be.
+    pub locality: Locality,
+}
+
+/// GPU models that will do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Models {
+    /// Any model.
+    #[default]
+    Any,
+    /// Any of these.
+    OneOf(ModelSet),
+    /// These, best first.
+    Ordered(Box<[ModelId]>),
+}
+
+impl Models {
+    /// The models that will do, without their order.
+    pub fn set(&self) -> ModelSet {
+        match self {
+            Models::Any => ModelSet::ALL,
+            Models::OneOf(set) => *set,
+            Models::Ordered(models) => models
+                .iter()
+                .fold(ModelSet::NONE, |set, model| set.with(ModelSet::one(*model))),
+        }
+    }
+}
+
+/// How close the tasks of a gang must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Locality {
+    /// Anywhere.
+    #[default]
+    Any,
+    /// One rack.
+    Rack,
+    /// One node.
+    Node,
+    /// One group of GPUs with fast links inside a node.
+    Island,
+}
+
+/// Range of tasks of an elastic job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elastic {
+    /// Fewest tasks that make progress.
+    pub min: u32,
+    /// Most tasks that are of use.
+    pub max: u32,
+}
+
+/// Cost and rhythm of saving a job's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Time to save.
+    pub save: Span,
+    /// Time to load and go on.
+    pub load: Span,
+    /// It saves by itself this often; zero means only when asked.
+    pub every: Span,
+}
+
+/// Whether a job shares GPUs with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// Its devices are its own (a fraction still packs with other fractions).
+    #[default]
+    Never,
+    /// It may be packed with others if that pays.
+    Willing,
+    /// It runs only in what others leave.
+    BestEffort,
+}
+
+/// Believed run time at reference speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Median belief.
+    pub run: Span,
+    /// Half the width of the middle half of the belief; zero means certain.
+    pub spread: Span,
+}
+
+/// A job of the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its number, in order of submission.
+    pub id: JobId,
+    /// What was asked for.
+    pub spec: Arc<JobSpec>,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// Where it stands.
+    pub phase: Phase,
+    /// What it received so far.
+    pub ledger: Ledger,
+    /// Believed run time; none when nobody gave one.
+    pub estimate: Option<Estimate>,
+    /// Share of time that a solver wants it to have, in millionths; none when not solved for.
+    pub target: Option<u32>,
+    /// Why it does not run.
+    pub reason: Reason,
+    /// Since when it has been in this phase.
+    pub phase_since: Time,
+    /// Whether a policy has admitted it (policies without admission never do).
+    pub admitted: bool,
+    /// A cancellation waits for its stop to be confirmed.
+    pub cancelled: bool,
+}
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Waits for its turn.
+    Pending,
+    /// Held by a person.
+    Held,
+    /// Its resources are booked, its start is not confirmed.
+    Starting(LeaseId),
+    /// Runs.
+    Running(LeaseId),
+    /// Asked to stop; its resources are still booked.
+    Stopping(LeaseId),
+    /// Over.
+    Done(Ending),
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// It did its work.
+    Finished,
+    /// It failed by itself, or could not be started.
+    Failed,
+    /// A person cancelled it.
+    Cancelled,
+    /// It ran into its time limit.
+    TimedOut,
+    /// It can never run here.
+    Rejected,
+}
+
+/// What a job received.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// GPU time by model (device-microseconds), for models that served it.
+    pub served: Vec<(ModelId, u64)>,
+    /// Wall-clock time with resources, over all stays.
+    pub ran: Span,
+    /// Wall-clock time without resources, up to the last start.
+    pub waited: Span,
+    /// Reference work that is safe: a restart goes on from here.
+    pub done: Span,
+    /// Reference work thrown away at stops.
+    pub lost_work: Span,
+    /// First time it got resources.
+    pub first_start: Option<Time>,
+    /// Times that a policy took its resources away.
+    pub preemptions: u32,
+    /// Times it started again.
+    pub restarts: u32,
+    /// Starts that failed.
+    pub start_failures: u32,
+}
+
+impl Ledger {
+    /// GPU time over all models (device-microseconds).
+    pub fn gpu_time(&self) -> u64 {
+        self.served.iter().map(|(_, time)| time).sum()
+    }
+}
+
+impl JobSpec {
+    /// Tasks over all roles.
+    pub fn tasks(&self) -> u32 {
+        self.gangs.iter().map(|gang| gang.count).sum()
+    }
+
+    /// GPUs over all tasks.
+    pub fn gpu(&self) -> Milli {
+        Milli(
+            self.gangs
+                .iter()
+                .map(|gang| gang.count * gang.demand.gpu.0)
+                .sum(),
+        )
+    }
+}
+
+impl Job {
+    /// The lease it holds, if any.
+    pub fn lease(&self) -> Option<LeaseId> {
+        match self.phase {
+            Phase::Starting(lease) | Phase::Running(lease) | Phase::Stopping(lease) => Some(lease),
+            Phase::Pending | Phase::Held | Phase::Done(_) => None,
+        }
+    }
+
+    /// Believed work that is left at reference speed, as of its last stop.
+    pub fn remaining(&self) -> Option<Span> {
+        self.estimate
+            .map(|estimate| estimate.run.saturating_sub(self.ledger.done))
+    }
+}

@@ -1,0 +1,48 @@
+//! Every bound of the core in one place, with the reason for the number.
+
+use crate::units::Span;
+
+/// GPU models in a catalogue: a set of them fits one machine word.
+pub const MODELS_MAX: usize = 64;
+
+/// GPUs in one node: a node's devices are summarised in one byte each.
+pub const DEVICES_PER_NODE_MAX: usize = 64;
+
+/// Nodes in a cluster: the largest published clusters have some ten thousand.
+pub const NODES_MAX: usize = 1_000_000;
+
+/// Roles in one job: parameter server, worker, chief, evaluator and as many again.
+pub const GANGS_PER_JOB_MAX: usize = 8;
+
+/// Tasks in one job: a hundred times the largest gang of the published traces.
+pub const TASKS_PER_JOB_MAX: u32 = 100_000;
+
+/// Time that an executor has to say whether a job started. A cold image pull takes minutes.
+pub const START_TIMEOUT: Span = Span::from_secs(1800);
+
+/// Time beyond the checkpoint's own that an executor has to confirm a stop before it is asked
+/// again.
+pub const STOP_TIMEOUT: Span = Span::from_secs(300);
+
+/// Stops asked for one lease before its nodes are taken out as silent.
+pub const STOP_ATTEMPTS_MAX: u32 = 3;
+
+/// Starts that may fail for one job before it is given up: more only burn the cluster.
+pub const START_FAILURES_MAX: u32 = 5;
+
+/// Changes kept for policy caches between two questions; beyond it the caches start anew.
+pub const JOURNAL_MAX: usize = 1 << 20;
+
+/// Decisions of one step per pending or running job: stop, start, hold and one to spare.
+pub const DECISIONS_PER_JOB_MAX: usize = 4;
+
+/// Pending jobs for which one step looks for victims: beyond it a step on a long queue would cost
+/// more than the preemption saves.
+pub const PREEMPTORS_PER_STEP_MAX: usize = 64;
+
+/// Waiting jobs that one preempting step looks at, best first.
+pub const RANKS_PER_STEP_MAX: usize = 4096;
+
+/// Questions to a policy at one instant without time moving on: a policy that starts and stops
+/// the same job for ever is a bug, found by this bound.
+pub const STEPS_PER_INSTANT_MAX: u32 = 1_000_000;

@@ -1,0 +1,117 @@
+//! Turning away what can never run here.
+
+use crate::job::{Demand, JobSpec, Locality};
+use crate::reason::Reason;
+use crate::state::ClusterState;
+use crate::view::View;
+
+/// The empty cluster: kinds of node and how many there are. A cache of the node table.
+#[derive(Default)]
+pub(super) struct Census {
+    kinds: Vec<Kind>,
+    nodes: usize,
+}
+
+struct Kind {
+    example: usize,
+    count: u32,
+}
+
+impl Census {
+    pub(super) fn refresh(&mut self, state: &ClusterState) {
+        // Nodes are never forgotten, so a number that did not change says that nothing did.
+        for (at, node) in state.nodes().iter().enumerate().skip(self.nodes) {
+            let same = |kind: &&mut Kind| {
+                let known = &state.nodes()[kind.example].spec;
+                (known.cpu, known.mem, known.gpus) == (node.spec.cpu, node.spec.mem, node.spec.gpus)
+                    && known.gpu_model == node.spec.gpu_model
+                    && known.island_gpus == node.spec.island_gpus
+                    && known.rack == node.spec.rack
+            };
+            match self.kinds.iter_mut().find(same) {
+                Some(kind) => kind.count += 1,
+                None => self.kinds.push(Kind {
+                    example: at,
+                    count: 1,
+                }),
+            }
+        }
+        self.nodes = state.nodes().len();
+    }
+
+    /// Why the job can never run, if so. Roles are looked at one by one.
+    pub(super) fn objection(&self, view: &View<'_>, spec: &JobSpec) -> Option<Reason> {
+        spec.gangs
+            .iter()
+            .find_map(|gang| self.gang(view, &gang.demand, gang.count))
+    }
+
+    fn gang(&self, view: &View<'_>, demand: &Demand, count: u32) -> Option<Reason> {
+        let slots = self
+            .kinds
+            .iter()
+            .map(|kind| (slots_when_empty(view, kind, demand), kind));
+        let fit = match demand.locality {
+            Locality::Any => slots
+                .map(|(slots, kind)| slots.saturating_mul(kind.count))
+                .fold(0, u32::saturating_add),
+            Locality::Rack => self.best_rack(view, slots),
+            Locality::Node | Locality::Island => slots.map(|(slots, _)| slots).max().unwrap_or(0),
+        };
+        if fit >= count {
+            return None;
+        }
+        let wanted = demand.models.set();
+        let models = view.nodes().iter().filter_map(|node| node.spec.gpu_model);
+        let model_exists =
+            demand.gpu.0 == 0 || models.into_iter().any(|model| wanted.contains(model));
+        Some(match (model_exists, fit) {
+            (false, _) => Reason::NoSuchModel,
+            (true, 0) => Reason::NodeTooSmall { gpu: demand.gpu },
+            (true, fit) => Reason::TooLarge { tasks: count, fit },
+        })
+    }
+
+    fn best_rack<'a>(&self, view: &View<'_>, slots: impl Iterator<Item = (u32, &'a Kind)>) -> u32 {
+        let mut racks: Vec<(u32, u32)> = Vec::new();
+        for (slots, kind) in slots {
+            let rack = view.nodes()[kind.example].spec.rack;
+            let slots = slots.saturating_mul(kind.count);
+            match racks.iter_mut().find(|(known, _)| *known == rack) {
+                Some((_, sum)) => *sum = sum.saturating_add(slots),
+                None => racks.push((rack, slots)),
+            }
+        }
+        racks.into_iter().map(|(_, slots)| slots).max().unwrap_or(0)
+    }
+}
+
+/// Tasks that an empty node of this kind holds.
+fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
+    let spec = &view.nodes()[kind.example].spec;
+    let per = |has: u32, asked: u32| has.checked_div(asked).unwrap_or(u32::MAX);
+    let most = per(spec.cpu.0, demand.cpu.0).min(per(spec.mem.0, demand.mem.0));
+    if demand.gpu.0 == 0 {
+        return most;
+    }
+    let Some(model) = spec
+        .gpu_model
+        .filter(|model| demand.models.set().contains(*model))
+    else {
+        return 0;
+    };
+    let mem = view.model(model).mem.0;
+    if demand.gpu_mem.0 > mem {
+        return 0;
+    }
+    let together = match demand.locality {
+        Locality::Island if spec.island_gpus > 0 => spec.island_gpus.min(spec.gpus),
+        Locality::Any | Locality::Rack | Locality::Node | Locality::Island => spec.gpus,
+    };
+    let by_gpu = if demand.gpu.is_fraction() {
+        together * (1000 / demand.gpu.0).min(per(mem, demand.gpu_mem.0))
+    } else {
+        together / demand.gpu.whole()
+    };
+    most.min(by_gpu)
+}

@@ -1,0 +1,129 @@
+//! A policy made of stages: an order, a placement, and rules for what does not fit.
+//!
+//! Three passes share the backlog: strict (the first job that does not fit blocks the rest),
+//! greedy (it is passed over) and by rank (it takes the place of running jobs that rank lower).
+
+mod admit;
+mod backlog;
+mod greedy;
+mod preempt;
+mod shapes;
+mod strict;
+
+use admit::Census;
+use backlog::{Backlog, News};
+use serde::{Deserialize, Serialize};
+
+use crate::job::JobSpec;
+use crate::plan::Plan;
+use crate::policy::{Cadence, Policy, SettingType, Wake};
+use crate::predict::EstimateSource;
+use crate::reason::Reason;
+use crate::stage::{Order, Place};
+use crate::view::View;
+
+/// What happens behind a job that does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Head {
+    /// Nothing: the order is strict.
+    Blocks,
+    /// Others that fit start; large jobs may wait for long.
+    #[default]
+    Skips,
+}
+
+impl SettingType for Head {
+    const TAKES: &'static str = "\"blocks\" | \"skips\"";
+}
+
+/// Whether running jobs give way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preempt {
+    /// They run to their end.
+    #[default]
+    Never,
+    /// They are stopped when jobs that rank before them need the room.
+    ByRank,
+}
+
+/// A policy made of stages.
+pub struct Pipeline {
+    /// Who comes first.
+    pub order: Box<dyn Order>,
+    /// Where.
+    pub place: Box<dyn Place>,
+    /// What happens behind a job that does not fit.
+    pub head: Head,
+    /// Whether running jobs give way.
+    pub preempt: Preempt,
+    /// When to ask.
+    pub cadence: Cadence,
+    /// Whose run times the order looks at.
+    pub estimates: EstimateSource,
+    /// What is remembered between questions.
+    pub cache: Cache,
+}
+
+/// What a pipeline remembers between questions; all of it follows from the state.
+#[derive(Default)]
+pub struct Cache {
+    backlog: Backlog,
+    census: Census,
+    blocked: Option<strict::Blocked>,
+    shapes: shapes::Shapes,
+}
+
+impl Policy for Pipeline {
+    fn cadence(&self) -> Cadence {
+        self.cadence
+    }
+
+    fn estimates(&self) -> EstimateSource {
+        self.estimates
+    }
+
+    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+        let mut news = self.cache.backlog.sync(view, &*self.order);
+        self.cache.census.refresh(view);
+        self.turn_away(view, &mut news, plan);
+        match (self.preempt, self.head) {
+            (Preempt::ByRank, _) => self.by_rank(view, plan),
+            (Preempt::Never, Head::Blocks) => self.strict(view, &news, plan),
+            (Preempt::Never, Head::Skips) => self.greedy(view, &news, plan),
+        }
+    }
+}
+
+impl Pipeline {
+    /// Rejects newcomers that can never run.
+    fn turn_away(&mut self, view: &View<'_>, news: &mut News, plan: &mut Plan<'_>) {
+        let census = &self.cache.census;
+        news.came.retain(|(_, id)| {
+            let job = view.job(*id).expect("a waiting job is not over");
+            match census.objection(view, &job.spec) {
+                Some(reason) => plan.reject(*id, reason).is_err(),
+                None => true,
+            }
+        });
+    }
+}
+
+/// Tells a newcomer why it waits. Jobs that were stopped keep the reason they have.
+fn explain(view: &View<'_>, plan: &mut Plan<'_>, rank: &backlog::Rank, reason: Reason) {
+    let job = view.job(rank.1).expect("a waiting job is not over");
+    if job.reason == Reason::New {
+        plan.hold(rank.1, reason);
+    }
+}
+
+/// That a job does not fit, with a bound on how much of it would.
+fn no_capacity(plan: &Plan<'_>, spec: &JobSpec) -> Reason {
+    let bounds = spec
+        .gangs
+        .iter()
+        .map(|gang| plan.free().slots_bound(&gang.demand));
+    let tasks = spec.tasks();
+    let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
+    Reason::NoCapacity { tasks, fit }
+}

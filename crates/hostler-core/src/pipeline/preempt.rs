@@ -1,0 +1,207 @@
+//! The pass by rank: a job that does not fit takes the place of running jobs that rank after it.
+//!
+//! Nothing is remembered between questions. A job whose victims are still being stopped finds, at
+//! the next question, that what is free plus what is being freed holds it, and keeps that room.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::backlog::Rank;
+use super::shapes::coarse;
+use super::{Head, Pipeline, explain};
+use crate::capacity::Capacity;
+use crate::decision::{StopHow, StopWhy};
+use crate::id::LeaseId;
+use crate::job::{Demand, JobSpec};
+use crate::limits::{PREEMPTORS_PER_STEP_MAX, RANKS_PER_STEP_MAX};
+use crate::placement::Placement;
+use crate::plan::Plan;
+use crate::reason::Reason;
+use crate::stage::place_job;
+use crate::view::View;
+
+/// A running job that could give way.
+struct Runner {
+    rank: Rank,
+    lease: LeaseId,
+    placement: Arc<Placement>,
+}
+
+/// What one pass knows.
+#[derive(Default)]
+struct Pass {
+    /// What will be free once everything that is being stopped is gone, less what is kept for
+    /// jobs that wait for it. None while it is the same as what is free.
+    later: Option<Capacity>,
+    /// Running jobs, best first; those that were told to stop are gone.
+    runners: Option<Vec<Runner>>,
+    /// Shapes that found no room, with the smallest number of tasks that did not.
+    failed: BTreeMap<Demand, u32>,
+    tried: usize,
+}
+
+impl Pipeline {
+    pub(super) fn by_rank(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        let mut pass = Pass::default();
+        for rank in self.cache.backlog.iter().take(RANKS_PER_STEP_MAX) {
+            if plan.has_job(rank.1) {
+                continue;
+            }
+            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+            let hopeless = pass.has_failed(spec);
+            if !hopeless
+                && (self.start_now(plan, &mut pass, rank, spec)
+                    || self.take_place(view, plan, &mut pass, rank, spec))
+            {
+                continue;
+            }
+            if !hopeless {
+                pass.note_failure(spec);
+            }
+            let reason = super::no_capacity(plan, spec);
+            explain(view, plan, &rank, reason);
+            if self.head == Head::Blocks {
+                break;
+            }
+        }
+    }
+
+    /// Starts a job on what is free, leaving alone what is kept for others.
+    fn start_now(&self, plan: &mut Plan<'_>, pass: &mut Pass, rank: Rank, spec: &JobSpec) -> bool {
+        if !may_fit(plan.free(), spec) {
+            return false;
+        }
+        let Ok(placement) = place_job(&*self.place, plan.free_mut(), spec) else {
+            return false;
+        };
+        if let Some(later) = &mut pass.later
+            && later.book(&placement).is_err()
+        {
+            return false;
+        }
+        plan.start(rank.1, placement)
+            .expect("a waiting job starts on free nodes");
+        true
+    }
+
+    /// Keeps room for a job that fits once others are gone: those that are being stopped, or else
+    /// those that rank after it, which are then told to stop.
+    fn take_place(
+        &self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        pass: &mut Pass,
+        rank: Rank,
+        spec: &JobSpec,
+    ) -> bool {
+        if pass.tried >= PREEMPTORS_PER_STEP_MAX {
+            return false;
+        }
+        pass.tried += 1;
+        let later = pass
+            .later
+            .get_or_insert_with(|| after_stops(view, plan.free()));
+        if let Ok(claim) = place_job(&*self.place, later, spec) {
+            later.book(&claim).expect("the rule chose free resources");
+            explain(view, plan, &rank, Reason::Preempting { victims: 0 });
+            return true;
+        }
+        let runners = pass.runners.get_or_insert_with(|| self.runners(view));
+        let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
+        let Some((lifted, claim)) = self.lift_until_fit(later, &runners[first..], spec) else {
+            return false;
+        };
+        later.book(&claim).expect("the rule chose free resources");
+        let from = runners.len() - lifted;
+        // The best of those lifted stay when the claim leaves them their place.
+        let gives_way = |runner: &&Runner| later.book(&runner.placement).is_err();
+        let victims: Vec<LeaseId> = runners[from..]
+            .iter()
+            .filter(gives_way)
+            .map(|runner| runner.lease)
+            .collect();
+        runners.retain(|runner| !victims.contains(&runner.lease));
+        for lease in &victims {
+            plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted)
+                .expect("it runs");
+        }
+        explain(
+            view,
+            plan,
+            &rank,
+            Reason::Preempting {
+                victims: victims.len() as u32,
+            },
+        );
+        true
+    }
+
+    /// Lifts runners, last first, until the job fits; the answer is how many and where. When it
+    /// never fits, `later` is as before.
+    fn lift_until_fit(
+        &self,
+        later: &mut Capacity,
+        runners: &[Runner],
+        spec: &JobSpec,
+    ) -> Option<(usize, Placement)> {
+        for (at, runner) in runners.iter().rev().enumerate() {
+            later.release(&runner.placement);
+            if may_fit(later, spec)
+                && let Ok(claim) = place_job(&*self.place, later, spec)
+            {
+                return Some((at + 1, claim));
+            }
+        }
+        for runner in runners {
+            later.book_again(&runner.placement);
+        }
+        None
+    }
+
+    fn runners(&self, view: &View<'_>) -> Vec<Runner> {
+        let staying = view.leases().filter(|lease| lease.stop.is_none());
+        let mut runners: Vec<Runner> = staying
+            .map(|lease| {
+                let job = view.job(lease.job).expect("a lease belongs to a job");
+                let rank = (self.order.key(view, job), job.id);
+                Runner {
+                    rank,
+                    lease: lease.id,
+                    placement: Arc::clone(&lease.placement),
+                }
+            })
+            .collect();
+        runners.sort_by_key(|runner| runner.rank);
+        runners
+    }
+}
+
+impl Pass {
+    fn has_failed(&self, spec: &JobSpec) -> bool {
+        let [gang] = &*spec.gangs else { return false };
+        self.failed
+            .get(&coarse(&gang.demand))
+            .is_some_and(|count| *count <= gang.count)
+    }
+
+    fn note_failure(&mut self, spec: &JobSpec) {
+        if let [gang] = &*spec.gangs {
+            let least = self.failed.entry(coarse(&gang.demand)).or_insert(u32::MAX);
+            *least = gang.count.min(*least);
+        }
+    }
+}
+
+fn after_stops(view: &View<'_>, free: &Capacity) -> Capacity {
+    let mut later = free.clone();
+    for lease in view.leases().filter(|lease| lease.stop.is_some()) {
+        later.release(&lease.placement);
+    }
+    later
+}
+
+fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
+    spec.gangs
+        .iter()
+        .all(|gang| free.slots_bound(&gang.demand) >= gang.count)
+}

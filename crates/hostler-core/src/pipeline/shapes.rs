@@ -1,0 +1,154 @@
+//! Waiting jobs by what they ask for.
+//!
+//! Jobs whose tasks ask for the same form a shape. When a task of a shape fits nowhere, no job of
+//! the shape can start, and only a node that frees something can change that. So each shape keeps
+//! a bound on how many of its tasks fit: exact when a search failed, raised by what freed nodes
+//! hold, never too low. A pass over a long queue costs the shapes that may have gained, not the
+//! queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::backlog::Rank;
+use crate::capacity::Capacity;
+use crate::id::NodeId;
+use crate::job::{Demand, JobSpec};
+use crate::units::{Mib, Milli};
+
+/// Waiting jobs by shape. Jobs with several roles are each their own.
+#[derive(Default)]
+pub(super) struct Shapes {
+    ids: BTreeMap<Demand, usize>,
+    shapes: Vec<Shape>,
+    unused: Vec<usize>,
+    /// Jobs with several roles, best first.
+    pub(super) complex: BTreeSet<Rank>,
+}
+
+/// Jobs whose tasks ask for the same, but for the lower digits of memory.
+pub(super) struct Shape {
+    /// What every job of the shape asks for at least.
+    pub(super) least: Demand,
+    /// At most this many tasks fit.
+    pub(super) bound: u32,
+    /// Jobs by number of tasks, each best first.
+    pub(super) gangs: BTreeMap<u32, BTreeSet<Rank>>,
+    pub(super) listed: bool,
+}
+
+impl Shapes {
+    pub(super) fn clear(&mut self) {
+        *self = Shapes::default();
+    }
+
+    /// Adds a job; the answer is its shape, unless it has several roles.
+    pub(super) fn add(&mut self, rank: Rank, spec: &JobSpec) -> Option<usize> {
+        let [gang] = &*spec.gangs else {
+            self.complex.insert(rank);
+            return None;
+        };
+        let least = coarse(&gang.demand);
+        let id = match self.ids.get(&least) {
+            Some(id) => *id,
+            None => self.add_shape(least),
+        };
+        self.shapes[id]
+            .gangs
+            .entry(gang.count)
+            .or_default()
+            .insert(rank);
+        Some(id)
+    }
+
+    fn add_shape(&mut self, least: Demand) -> usize {
+        let shape = Shape {
+            least: least.clone(),
+            bound: u32::MAX,
+            gangs: BTreeMap::new(),
+            listed: false,
+        };
+        let id = match self.unused.pop() {
+            Some(id) => {
+                self.shapes[id] = shape;
+                id
+            }
+            None => {
+                self.shapes.push(shape);
+                self.shapes.len() - 1
+            }
+        };
+        self.ids.insert(least, id);
+        id
+    }
+
+    pub(super) fn remove(&mut self, rank: Rank, spec: &JobSpec) {
+        let [gang] = &*spec.gangs else {
+            self.complex.remove(&rank);
+            return;
+        };
+        let least = coarse(&gang.demand);
+        let Some(&id) = self.ids.get(&least) else {
+            return;
+        };
+        let shape = &mut self.shapes[id];
+        if let Some(jobs) = shape.gangs.get_mut(&gang.count) {
+            jobs.remove(&rank);
+            if jobs.is_empty() {
+                shape.gangs.remove(&gang.count);
+            }
+        }
+        if shape.gangs.is_empty() {
+            self.ids.remove(&least);
+            self.unused.push(id);
+        }
+    }
+
+    pub(super) fn get(&mut self, id: usize) -> &mut Shape {
+        &mut self.shapes[id]
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> {
+        self.ids.values().copied()
+    }
+
+    /// Raises the bounds of shapes that fit what is free on `node` now, and lists them.
+    pub(super) fn freed(&mut self, free: &Capacity, node: NodeId, listed: &mut Vec<usize>) {
+        let most = free.largest_gpu(node);
+        let end = Demand {
+            gpu: Milli(most.0 + 1),
+            ..Demand::default()
+        };
+        let cpu = free.node(node).cpu;
+        let gpus = self.ids.range(..end);
+        for (_, &id) in gpus.filter(|(least, _)| least.cpu <= cpu) {
+            let shape = &mut self.shapes[id];
+            let gained = free.slots(node, &shape.least, u32::MAX);
+            if gained > 0 {
+                shape.bound = shape.bound.saturating_add(gained);
+                list(shape, id, listed);
+            }
+        }
+    }
+
+    /// Puts a shape on the list of those to look at, once.
+    pub(super) fn list(&mut self, id: usize, listed: &mut Vec<usize>) {
+        list(&mut self.shapes[id], id, listed);
+    }
+}
+
+fn list(shape: &mut Shape, id: usize, listed: &mut Vec<usize>) {
+    if !shape.listed {
+        shape.listed = true;
+        listed.push(id);
+    }
+}
+
+/// The demand with memory rounded down to two leading bits: traces have as many memory sizes as
+/// jobs, and a shape must hold many jobs to be of use.
+pub(super) fn coarse(demand: &Demand) -> Demand {
+    let mem = demand.mem.0;
+    let drop = (32 - mem.leading_zeros()).saturating_sub(2);
+    Demand {
+        mem: Mib(mem >> drop << drop),
+        ..demand.clone()
+    }
+}

@@ -1,0 +1,122 @@
+//! Where a job is: placements, their parts, and the lease that gives the right to be there.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Share;
+use crate::decision::{StopHow, StopWhy};
+use crate::id::{DeviceId, JobId, LeaseId, NodeId};
+use crate::units::{Mib, Milli, Rate, Span, Time};
+
+/// Where all tasks of a job are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// One entry per role and node.
+    pub parts: Vec<Part>,
+}
+
+/// Tasks of one role on one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Which of the job's gangs.
+    pub gang: u32,
+    /// Where.
+    pub node: NodeId,
+    /// How many tasks.
+    pub tasks: u32,
+    /// CPU of all these tasks.
+    pub cpu: Milli,
+    /// Memory of all these tasks.
+    pub mem: Mib,
+    /// GPU shares of all these tasks, task by task.
+    pub slices: Vec<Slice>,
+}
+
+/// A share of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// The device.
+    pub device: DeviceId,
+    /// The part of it.
+    pub share: Share,
+}
+
+/// The right of a job to be on its machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// Its number.
+    pub id: LeaseId,
+    /// Whose.
+    pub job: JobId,
+    /// Where.
+    pub placement: Arc<Placement>,
+    /// Since when the resources are booked.
+    pub since: Time,
+    /// When the executor confirmed the start.
+    pub started: Option<Time>,
+    /// Ends at this time unless it is extended.
+    pub until: Option<Time>,
+    /// When the policy believes that the job will be done; `Time::NEVER` without an estimate.
+    pub expected_end: Time,
+    /// Believed speed there.
+    pub rate: Rate,
+    /// Reference work that was safe when the stay began.
+    pub base: Span,
+    /// Reference work done in this stay as of the last report, and when that was.
+    pub progress: Option<(Time, Span)>,
+    /// The stop that was asked for.
+    pub stop: Option<Stop>,
+}
+
+/// A stop that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// With or without saving.
+    pub how: StopHow,
+    /// Why.
+    pub why: StopWhy,
+    /// How often it was asked for.
+    pub asked: u32,
+    /// When it is asked for again.
+    pub deadline: Time,
+}
+
+impl Placement {
+    /// Tasks over all parts.
+    pub fn tasks(&self) -> u32 {
+        self.parts.iter().map(|part| part.tasks).sum()
+    }
+
+    /// Tasks of one role.
+    pub fn tasks_of(&self, gang: u32) -> u32 {
+        self.parts
+            .iter()
+            .filter(|part| part.gang == gang)
+            .map(|part| part.tasks)
+            .sum()
+    }
+
+    /// Number of different nodes. Parts of one role never repeat a node.
+    pub fn node_count(&self) -> usize {
+        if self.parts.len() < 2 {
+            return self.parts.len();
+        }
+        let mut nodes: Vec<NodeId> = self.parts.iter().map(|part| part.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.len()
+    }
+}
+
+impl Lease {
+    /// Reference work believed done by `now`, over all stays of the job.
+    pub fn believed_done(&self, now: Time) -> Span {
+        let (seen, done) = match (self.progress, self.started) {
+            (Some(report), _) => report,
+            (None, Some(started)) => (started, Span::ZERO),
+            (None, None) => return self.base,
+        };
+        self.base + done + now.since(seen).work_at(self.rate)
+    }
+}

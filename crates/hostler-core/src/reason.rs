@@ -1,0 +1,109 @@
+//! Why a job does not run, as a type: what `explain` says to the person who waits.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::JobId;
+use crate::units::Milli;
+
+/// Why a job does not run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "because")]
+pub enum Reason {
+    /// It runs, or nothing stands in its way.
+    #[default]
+    None,
+    /// No question has been put to the policy since it was submitted.
+    New,
+    /// The free part of the cluster cannot hold it now.
+    NoCapacity {
+        /// Tasks it needs.
+        tasks: u32,
+        /// Tasks that would fit now.
+        fit: u32,
+    },
+    /// Another job comes first and the order is strict.
+    Behind {
+        /// The job that comes first.
+        head: JobId,
+    },
+    /// It would delay a job with a reservation.
+    WouldDelay {
+        /// The job with the reservation.
+        reserved: JobId,
+    },
+    /// It waits for jobs that are being stopped in its favour.
+    Preempting {
+        /// How many are being stopped.
+        victims: u32,
+    },
+    /// It was stopped in favour of another job.
+    Preempted,
+    /// Its node failed; it starts again.
+    NodeFailed,
+    /// Its start failed; it is tried again.
+    StartFailed,
+    /// A person holds it.
+    Held,
+    /// Its next turn is in a later round.
+    NotThisRound,
+    /// Its tenant uses its quota.
+    OverQuota,
+    /// Its deadline can no longer be met.
+    DeadlineUnreachable,
+    /// It asks for more than the whole cluster has.
+    TooLarge {
+        /// Tasks it needs.
+        tasks: u32,
+        /// Tasks that the empty cluster could hold.
+        fit: u32,
+    },
+    /// No node has the GPU model it asks for.
+    NoSuchModel,
+    /// A task asks for more GPUs than any allowed node has.
+    NodeTooSmall {
+        /// GPUs that each task asks for.
+        gpu: Milli,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::None => write!(f, "nothing stands in its way"),
+            Reason::New => write!(f, "not considered yet"),
+            Reason::NoCapacity { tasks, fit } => {
+                write!(f, "{fit} of its {tasks} tasks would fit now")
+            }
+            Reason::Behind { head } => write!(f, "job {} comes first", head.0),
+            Reason::WouldDelay { reserved } => {
+                write!(
+                    f,
+                    "it would delay job {}, which has a reservation",
+                    reserved.0
+                )
+            }
+            Reason::Preempting { victims } => {
+                write!(f, "{victims} jobs are being stopped in its favour")
+            }
+            Reason::Preempted => write!(f, "stopped in favour of another job"),
+            Reason::NodeFailed => write!(f, "its node failed; it starts again"),
+            Reason::StartFailed => write!(f, "its start failed; it is tried again"),
+            Reason::Held => write!(f, "held by a person"),
+            Reason::NotThisRound => write!(f, "its turn is in a later round"),
+            Reason::OverQuota => write!(f, "its tenant uses its quota"),
+            Reason::DeadlineUnreachable => write!(f, "its deadline can no longer be met"),
+            Reason::TooLarge { tasks, fit } => {
+                write!(f, "{fit} of its {tasks} tasks would fit the empty cluster")
+            }
+            Reason::NoSuchModel => write!(f, "no node has a GPU model that it accepts"),
+            Reason::NodeTooSmall { gpu } => {
+                write!(
+                    f,
+                    "no node that it accepts has {gpu} GPUs and the CPU and memory it asks"
+                )
+            }
+        }
+    }
+}

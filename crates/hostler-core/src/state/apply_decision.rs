@@ -1,0 +1,158 @@
+//! What each decision does to the state.
+
+use std::sync::Arc;
+
+use super::{Change, ClusterState};
+use crate::cluster::{Layout, Power};
+use crate::decision::{Decision, StopHow, StopWhy};
+use crate::id::{DeviceId, LeaseId, NodeId};
+use crate::job::{Ending, Phase};
+use crate::limits::STOP_TIMEOUT;
+use crate::placement::{Placement, Stop};
+use crate::units::{Span, Time};
+use crate::watch::Watch;
+
+impl ClusterState {
+    /// Takes one decision in. It must have passed `verify`: a broken one is a bug and panics.
+    pub(crate) fn apply_decision(&mut self, decision: &Decision, watch: &mut dyn Watch) {
+        match decision {
+            Decision::Admit { job } => {
+                let job = self.jobs.get_mut(job.0).expect("the job is not over");
+                job.admitted = true;
+            }
+            Decision::Reject { job, reason } => {
+                self.jobs
+                    .get_mut(job.0)
+                    .expect("the job is not over")
+                    .reason = *reason;
+                self.finish(*job, Ending::Rejected, watch);
+            }
+            Decision::Start {
+                lease,
+                job,
+                placement,
+            } => {
+                assert_eq!(*lease, self.next_lease(), "leases are numbered in order");
+                self.begin_lease(*lease, *job, placement, watch);
+            }
+            Decision::Stop { lease, how, why } => self.stop(*lease, *how, *why),
+            Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
+                self.rebook(*lease, placement, watch);
+            }
+            Decision::Extend { lease, until } => self.extend(*lease, *until),
+            Decision::Repartition { device, layout } => self.repartition(*device, *layout),
+            Decision::SetPower { node, power } => self.set_power(*node, *power, watch),
+            Decision::Hold { job, reason } => {
+                self.jobs
+                    .get_mut(job.0)
+                    .expect("the job is not over")
+                    .reason = *reason;
+            }
+            Decision::Solve { .. } => {}
+            Decision::WakeAt { at } => {
+                self.wake_at = Some(self.wake_at.map_or(*at, |earlier| earlier.min(*at)));
+            }
+        }
+    }
+
+    fn stop(&mut self, id: LeaseId, how: StopHow, why: StopWhy) {
+        let lease = self.leases.get(id.0).expect("the lease has not ended");
+        if let Some(alarm) = self.alarm_of(lease) {
+            self.alarms.remove(&(alarm, id));
+        }
+        self.doomed.remove(&id);
+        let now = self.now;
+        let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
+        let job = self
+            .jobs
+            .get_mut(lease.job.0)
+            .expect("a lease belongs to a job");
+        let save = match how {
+            StopHow::Checkpoint => job.spec.checkpoint.save,
+            StopHow::Kill => Span::ZERO,
+        };
+        let asked = lease.stop.map_or(0, |stop| stop.asked) + 1;
+        // The first reason stays: a preemption that has to be asked for twice is still one.
+        let why = lease.stop.map_or(why, |stop| stop.why);
+        let deadline = now + save + STOP_TIMEOUT;
+        lease.stop = Some(Stop {
+            how,
+            why,
+            asked,
+            deadline,
+        });
+        self.alarms.insert((deadline, id));
+        if !matches!(job.phase, Phase::Stopping(_)) {
+            job.phase = Phase::Stopping(id);
+            job.phase_since = now;
+        }
+    }
+
+    /// Changes where a stay is: the old placement goes back before the new one is booked.
+    fn rebook(&mut self, id: LeaseId, placement: &Arc<Placement>, watch: &mut dyn Watch) {
+        let mut lease = self
+            .leases
+            .get(id.0)
+            .expect("the lease has not ended")
+            .clone();
+        self.capacity.release(&lease.placement);
+        if let Err(refusal) = self.capacity.book(placement) {
+            panic!("{id:?} moves to what is taken: {refusal}");
+        }
+        self.unlink_nodes(id, &lease.placement);
+        self.link_nodes(id, placement);
+        self.account(&lease);
+        let job = self
+            .jobs
+            .get(lease.job.0)
+            .expect("a lease belongs to a job");
+        watch.ended(self.now, self, job, &lease);
+        let rate = self.believed_rate(job, placement);
+        if lease.expected_end != Time::NEVER {
+            let left = lease.expected_end.since(self.now).work_at(lease.rate);
+            self.by_end.remove(&(lease.expected_end, id));
+            lease.expected_end = self.now + left.at(rate);
+            self.by_end.insert((lease.expected_end, id));
+        }
+        lease.rate = rate;
+        lease.since = self.now;
+        lease.placement = Arc::clone(placement);
+        watch.began(self.now, self, job, &lease);
+        *self.leases.get_mut(id.0).expect("the lease has not ended") = lease;
+    }
+
+    fn extend(&mut self, id: LeaseId, until: Time) {
+        let lease = self.leases.get(id.0).expect("the lease has not ended");
+        if let Some(alarm) = self.alarm_of(lease) {
+            self.alarms.remove(&(alarm, id));
+        }
+        self.leases
+            .get_mut(id.0)
+            .expect("the lease has not ended")
+            .until = Some(until);
+        let lease = self.leases.get(id.0).expect("the lease has not ended");
+        if let Some(alarm) = self.alarm_of(lease) {
+            self.alarms.insert((alarm, id));
+        }
+    }
+
+    fn repartition(&mut self, device: DeviceId, layout: Layout) {
+        let node = self.node_of(device);
+        self.capacity.set_layout(node, device, layout);
+        self.journal.push(Change::Freed(node));
+    }
+
+    fn set_power(&mut self, id: NodeId, power: Power, watch: &mut dyn Watch) {
+        let node = &mut self.nodes[id.index()];
+        assert!(node.leases.is_empty(), "{id:?} is switched while in use");
+        assert_ne!(
+            power,
+            Power::On,
+            "{id:?}: only the executor can say that a node is on"
+        );
+        node.power = power;
+        let usable = node.usable();
+        self.capacity.set_usable(id, usable);
+        watch.node_changed(self.now, self, &self.nodes[id.index()]);
+    }
+}

@@ -1,0 +1,412 @@
+//! What each fact does to the state.
+//!
+//! Facts about leases and jobs that are over are counted and ignored: outcomes may come late or
+//! twice, and the lease id tells.
+
+use std::sync::Arc;
+
+use super::{Change, ClusterState};
+use crate::cluster::{Health, Node, NodeSpec, Power};
+use crate::decision::StopWhy;
+use crate::event::{Event, Outcome};
+use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
+use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
+use crate::limits::{DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, START_FAILURES_MAX};
+use crate::reason::Reason;
+use crate::units::{Span, Time};
+use crate::watch::Watch;
+
+impl ClusterState {
+    /// Moves the state to a new instant and tells whether a time that the policy asked for has
+    /// come. Time never goes back: a late clock stands still.
+    pub(crate) fn begin_step(&mut self, at: Time) -> bool {
+        self.now = self.now.max(at);
+        self.step += 1;
+        let woken = self.wake_at.is_some_and(|wake| wake <= self.now);
+        if woken {
+            self.wake_at = None;
+        }
+        woken
+    }
+
+    /// Takes one fact in.
+    pub(crate) fn apply_event(&mut self, event: &Event, watch: &mut dyn Watch) {
+        match event {
+            Event::ModelAdded { model, spec } => self.add_model(*model, spec),
+            Event::TenantAdded { tenant, spec } => {
+                assert_eq!(
+                    tenant.index(),
+                    self.tenants.len(),
+                    "tenants are numbered in order"
+                );
+                self.tenants.push(spec.clone());
+            }
+            Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
+            Event::NodeDown { node } => self.node_down(*node, watch),
+            Event::NodeDrain { node, draining } => self.node_drain(*node, *draining, watch),
+            Event::PowerChanged { node, power } => self.power_changed(*node, *power, watch),
+            Event::Submitted { job, spec } => self.submitted(*job, spec, watch),
+            Event::Cancelled { job } => self.cancelled(*job, watch),
+            Event::HoldChanged { job, held } => self.hold_changed(*job, *held),
+            Event::Started { lease } => self.started(*lease),
+            Event::StartFailed { lease } => self.start_failed(*lease, watch),
+            Event::Progress { lease, done } => self.progress(*lease, *done),
+            Event::Checkpointed { lease, done } => self.checkpointed(*lease, *done),
+            Event::Stopped {
+                lease,
+                outcome,
+                done,
+                lost,
+            } => {
+                self.stopped(*lease, *outcome, *done, *lost, watch);
+            }
+            Event::Estimated { job, estimate } => self.estimated(*job, *estimate),
+            Event::Profiled { key, profile } => {
+                self.profiles.insert(*key, profile.clone());
+            }
+            Event::Load {
+                job,
+                per_kilosecond,
+            } => self.load_changed(*job, *per_kilosecond),
+            Event::Solved { based_on, targets } => self.solved(*based_on, targets),
+            Event::ModelLoaded { lease } => self.stale_unless(self.lease(*lease).is_some()),
+            Event::PolicyChanged { .. } | Event::Timer => {}
+        }
+    }
+
+    fn stale_unless(&mut self, live: bool) {
+        self.stale_events += u64::from(!live);
+    }
+
+    fn add_model(&mut self, model: ModelId, spec: &crate::cluster::GpuModel) {
+        assert_eq!(
+            model.index(),
+            self.models.len(),
+            "models are numbered in order"
+        );
+        assert!(
+            self.models.len() < MODELS_MAX,
+            "more than {MODELS_MAX} GPU models"
+        );
+        self.capacity.add_model(spec);
+        self.models.push(spec.clone());
+    }
+
+    fn node_up(&mut self, id: NodeId, spec: &NodeSpec, watch: &mut dyn Watch) {
+        if id.index() < self.nodes.len() {
+            let node = &mut self.nodes[id.index()];
+            assert_eq!(node.spec, *spec, "{id:?} came back as another machine");
+            node.health = Health::Up;
+            node.power = Power::On;
+        } else {
+            self.add_node(id, spec);
+        }
+        self.refresh_usable(id);
+        watch.node_changed(self.now, self, &self.nodes[id.index()]);
+        self.journal.push(Change::Grew);
+        self.journal.push(Change::Freed(id));
+    }
+
+    fn add_node(&mut self, id: NodeId, spec: &NodeSpec) {
+        assert_eq!(id.index(), self.nodes.len(), "nodes are numbered in order");
+        assert!(self.nodes.len() < NODES_MAX, "more than {NODES_MAX} nodes");
+        assert!(
+            spec.gpus as usize <= DEVICES_PER_NODE_MAX,
+            "{id:?} has too many GPUs"
+        );
+        assert_eq!(
+            spec.gpus == 0,
+            spec.gpu_model.is_none(),
+            "{id:?}: GPUs and model disagree"
+        );
+        let node = Node {
+            id,
+            spec: spec.clone(),
+            health: Health::Up,
+            power: Power::On,
+            first_device: DeviceId(self.next_device),
+            leases: Vec::new(),
+        };
+        self.next_device += spec.gpus;
+        self.capacity.add_node(&node);
+        self.nodes.push(node);
+    }
+
+    fn refresh_usable(&mut self, id: NodeId) {
+        let usable = self.nodes[id.index()].usable();
+        self.capacity.set_usable(id, usable);
+    }
+
+    fn node_down(&mut self, id: NodeId, watch: &mut dyn Watch) {
+        if self.nodes[id.index()].health == Health::Down {
+            self.stale_events += 1;
+            return;
+        }
+        self.nodes[id.index()].health = Health::Down;
+        self.refresh_usable(id);
+        for lease_id in self.nodes[id.index()].leases.clone() {
+            let lease = self.lease(lease_id).expect("a node names live leases");
+            let down = |node: NodeId| self.node(node).health == Health::Down;
+            if lease.placement.parts.iter().all(|part| down(part.node)) {
+                self.write_off(lease_id);
+                self.interrupted(lease_id, StopWhy::NodeFailed, watch);
+            } else if lease.stop.is_none() {
+                // Tasks of the gang may still run elsewhere: they stay booked until they stopped.
+                self.doomed.insert(lease_id, StopWhy::NodeFailed);
+            }
+        }
+        watch.node_changed(self.now, self, &self.nodes[id.index()]);
+    }
+
+    /// Nobody is left to report: what was believed done and is not safe counts as lost.
+    fn write_off(&mut self, id: LeaseId) {
+        let lease = self.leases.get(id.0).expect("the lease has not ended");
+        let done = lease.believed_done(self.now);
+        let job = self
+            .jobs
+            .get_mut(lease.job.0)
+            .expect("a lease belongs to a job");
+        job.ledger.lost_work += done.saturating_sub(job.ledger.done);
+    }
+
+    fn node_drain(&mut self, id: NodeId, draining: bool, watch: &mut dyn Watch) {
+        let node = &mut self.nodes[id.index()];
+        match (node.health, draining) {
+            (Health::Up, true) => node.health = Health::Draining,
+            (Health::Draining, false) => node.health = Health::Up,
+            (Health::Up, false) | (Health::Draining, true) | (Health::Down, _) => return,
+        }
+        self.refresh_usable(id);
+        if !draining {
+            self.journal.push(Change::Freed(id));
+        }
+        watch.node_changed(self.now, self, &self.nodes[id.index()]);
+    }
+
+    fn power_changed(&mut self, id: NodeId, power: Power, watch: &mut dyn Watch) {
+        self.nodes[id.index()].power = power;
+        self.refresh_usable(id);
+        self.journal.push(Change::Freed(id));
+        watch.node_changed(self.now, self, &self.nodes[id.index()]);
+    }
+
+    fn submitted(&mut self, id: JobId, spec: &Arc<JobSpec>, watch: &mut dyn Watch) {
+        let job = Job {
+            id,
+            spec: Arc::clone(spec),
+            submitted: self.now,
+            phase: Phase::Pending,
+            ledger: Ledger::default(),
+            estimate: None,
+            target: None,
+            reason: Reason::New,
+            phase_since: self.now,
+            admitted: false,
+            cancelled: false,
+        };
+        watch.submitted(self.now, &job);
+        self.jobs.insert(id.0, job);
+        self.pending.insert(id);
+        self.journal.push(Change::Queued(id));
+    }
+
+    fn cancelled(&mut self, id: JobId, watch: &mut dyn Watch) {
+        let Some(job) = self.jobs.get_mut(id.0) else {
+            self.stale_events += 1;
+            return;
+        };
+        job.cancelled = true;
+        match job.lease() {
+            None => self.finish(id, Ending::Cancelled, watch),
+            Some(lease) => {
+                if self.lease(lease).is_some_and(|lease| lease.stop.is_none()) {
+                    self.doomed.insert(lease, StopWhy::Cancelled);
+                }
+            }
+        }
+    }
+
+    fn hold_changed(&mut self, id: JobId, held: bool) {
+        let now = self.now;
+        let Some(job) = self.jobs.get_mut(id.0) else {
+            self.stale_events += 1;
+            return;
+        };
+        match (job.phase, held) {
+            (Phase::Pending, true) => {
+                job.ledger.waited += now.since(job.phase_since);
+                job.phase = Phase::Held;
+                job.phase_since = now;
+                job.reason = Reason::Held;
+                self.pending.remove(&id);
+                self.journal.push(Change::Unqueued(id));
+            }
+            (Phase::Held, false) => {
+                job.ledger.waited += now.since(job.phase_since);
+                self.requeue(id, Reason::New);
+            }
+            (_, _) => {}
+        }
+    }
+
+    fn started(&mut self, id: LeaseId) {
+        let now = self.now;
+        let live = match self.leases.get_mut(id.0) {
+            Some(lease) if lease.started.is_none() && lease.stop.is_none() => {
+                lease.started = Some(now);
+                let job = self
+                    .jobs
+                    .get_mut(lease.job.0)
+                    .expect("a lease belongs to a job");
+                job.phase = Phase::Running(id);
+                job.phase_since = now;
+                true
+            }
+            Some(_) | None => false,
+        };
+        self.stale_unless(live);
+        if live && let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
+            self.alarms.insert((alarm, id));
+        }
+    }
+
+    fn start_failed(&mut self, id: LeaseId, watch: &mut dyn Watch) {
+        match self.lease(id) {
+            // A stop may have crossed with the failure: nothing runs either way.
+            Some(lease) if lease.started.is_none() => {
+                self.interrupted(id, StopWhy::NoAnswer, watch);
+            }
+            Some(_) | None => self.stale_events += 1,
+        }
+    }
+
+    fn progress(&mut self, id: LeaseId, done: Span) {
+        let now = self.now;
+        let live = self.lease(id).is_some();
+        self.stale_unless(live);
+        if live {
+            let lease = self.leases.get_mut(id.0).expect("looked up above");
+            lease.progress = Some((now, done));
+            self.refresh_expected_end(id);
+        }
+    }
+
+    fn checkpointed(&mut self, id: LeaseId, done: Span) {
+        let live = self.lease(id).is_some();
+        self.stale_unless(live);
+        if let Some(job) = self.leases.get(id.0).map(|lease| lease.job) {
+            let job = self.jobs.get_mut(job.0).expect("a lease belongs to a job");
+            job.ledger.done = job.ledger.done.max(done);
+        }
+    }
+
+    fn stopped(
+        &mut self,
+        id: LeaseId,
+        outcome: Outcome,
+        done: Span,
+        lost: Span,
+        watch: &mut dyn Watch,
+    ) {
+        let Some(lease) = self.lease(id) else {
+            self.stale_events += 1;
+            return;
+        };
+        let job_id = lease.job;
+        let job = self
+            .jobs
+            .get_mut(job_id.0)
+            .expect("a lease belongs to a job");
+        job.ledger.done = job.ledger.done.max(done);
+        job.ledger.lost_work += lost;
+        let ending = match outcome {
+            Outcome::Finished => Ending::Finished,
+            Outcome::Failed => Ending::Failed,
+            Outcome::Interrupted => return self.interrupted(id, StopWhy::NodeFailed, watch),
+        };
+        self.end_lease(id, watch);
+        self.finish(job_id, ending, watch);
+    }
+
+    /// Ends a stay that did not come to its own end. `otherwise` tells why when nobody asked.
+    fn interrupted(&mut self, id: LeaseId, otherwise: StopWhy, watch: &mut dyn Watch) {
+        let lease = self.end_lease(id, watch);
+        let why = lease.stop.map_or(otherwise, |stop| stop.why);
+        let job = self
+            .jobs
+            .get_mut(lease.job.0)
+            .expect("a lease belongs to a job");
+        if job.cancelled {
+            return self.finish(lease.job, Ending::Cancelled, watch);
+        }
+        match why {
+            StopWhy::Preempted | StopWhy::LeaseEnded => {
+                job.ledger.preemptions += 1;
+                self.requeue(lease.job, Reason::Preempted);
+            }
+            StopWhy::Cancelled => self.finish(lease.job, Ending::Cancelled, watch),
+            StopWhy::TimeLimit => self.finish(lease.job, Ending::TimedOut, watch),
+            StopWhy::NodeFailed => self.requeue(lease.job, Reason::NodeFailed),
+            StopWhy::NoAnswer => {
+                job.ledger.start_failures += 1;
+                if job.ledger.start_failures > START_FAILURES_MAX {
+                    self.finish(lease.job, Ending::Failed, watch);
+                } else {
+                    self.requeue(lease.job, Reason::StartFailed);
+                }
+            }
+        }
+    }
+
+    fn estimated(&mut self, id: JobId, estimate: Estimate) {
+        let Some(job) = self.jobs.get_mut(id.0) else {
+            self.stale_events += 1;
+            return;
+        };
+        job.estimate = Some(estimate);
+        match job.lease() {
+            Some(lease) => self.refresh_expected_end(lease),
+            None => self.requeue_if_pending(id),
+        }
+    }
+
+    fn requeue_if_pending(&mut self, id: JobId) {
+        if self.pending.contains(&id) {
+            self.journal.push(Change::Queued(id));
+        }
+    }
+
+    fn refresh_expected_end(&mut self, id: LeaseId) {
+        let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
+        let job = self
+            .jobs
+            .get(lease.job.0)
+            .expect("a lease belongs to a job");
+        let (seen, done) = lease.progress.unwrap_or((lease.since, Span::ZERO));
+        let end = match job.remaining() {
+            Some(remaining) => seen + remaining.saturating_sub(done).at(lease.rate),
+            None => Time::NEVER,
+        };
+        self.by_end.remove(&(lease.expected_end, id));
+        lease.expected_end = end;
+        self.by_end.insert((end, id));
+    }
+
+    fn load_changed(&mut self, id: JobId, per_kilosecond: u64) {
+        let live = self.job(id).is_some();
+        self.stale_unless(live);
+        if live {
+            self.loads.insert(id, per_kilosecond);
+        }
+    }
+
+    fn solved(&mut self, based_on: u64, targets: &[(JobId, u32)]) {
+        self.solved_at = Some(based_on);
+        for (id, target) in targets {
+            if let Some(job) = self.jobs.get_mut(id.0) {
+                job.target = Some(*target);
+                self.requeue_if_pending(*id);
+            }
+        }
+    }
+}

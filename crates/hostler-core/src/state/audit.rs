@@ -1,0 +1,95 @@
+//! Re-deriving every index from the facts, to compare with the ones that are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ClusterState;
+use crate::id::LeaseId;
+use crate::job::Phase;
+use crate::units::Milli;
+
+impl ClusterState {
+    /// Panics when an index, a booking or a phase does not follow from the facts.
+    ///
+    /// Costs the size of the state: for tests and debug builds.
+    pub fn audit(&self) {
+        let pending: BTreeSet<_> = self
+            .jobs
+            .iter()
+            .filter(|job| job.phase == Phase::Pending)
+            .map(|job| job.id)
+            .collect();
+        assert_eq!(self.pending, pending, "the pending index is off");
+        let by_end: BTreeSet<_> = self
+            .leases
+            .iter()
+            .map(|lease| (lease.expected_end, lease.id))
+            .collect();
+        assert_eq!(self.by_end, by_end, "the index of expected ends is off");
+        for lease in self.leases.iter() {
+            let job = self.job(lease.job).expect("a lease belongs to a job");
+            assert_eq!(
+                job.lease(),
+                Some(lease.id),
+                "{:?} and its lease disagree",
+                job.id
+            );
+        }
+        let holding = self.jobs.iter().filter(|job| job.lease().is_some()).count();
+        assert_eq!(holding, self.leases.len(), "jobs and leases disagree");
+        self.audit_bookings();
+    }
+
+    fn audit_bookings(&self) {
+        let mut on_node: BTreeMap<_, (u32, u32, BTreeSet<LeaseId>)> = BTreeMap::new();
+        let mut on_device: BTreeMap<_, u32> = BTreeMap::new();
+        for lease in self.leases.iter() {
+            for part in &lease.placement.parts {
+                let (cpu, mem, leases) = on_node.entry(part.node).or_default();
+                *cpu += part.cpu.0;
+                *mem += part.mem.0;
+                leases.insert(lease.id);
+                let model = self.node(part.node).spec.gpu_model;
+                let slices = model.map_or(0, |model| self.model(model).mig_slices);
+                for slice in &part.slices {
+                    *on_device.entry(slice.device).or_default() += slice.share.compute(slices).0;
+                }
+            }
+        }
+        for (device, compute) in &on_device {
+            assert!(
+                *compute <= 1000,
+                "{device:?} is booked {compute} thousandths"
+            );
+        }
+        for node in &self.nodes {
+            let (cpu, mem, leases) = on_node.remove(&node.id).unwrap_or_default();
+            let free = self.capacity.node(node.id);
+            assert_eq!(
+                free.cpu.0 + cpu,
+                node.spec.cpu.0,
+                "{:?}: CPU does not add up",
+                node.id
+            );
+            assert_eq!(
+                free.mem.0 + mem,
+                node.spec.mem.0,
+                "{:?}: memory does not add up",
+                node.id
+            );
+            let kept: BTreeSet<_> = node.leases.iter().copied().collect();
+            assert_eq!(kept, leases, "{:?}: its leases are off", node.id);
+            let first = node.first_device.0;
+            let booked = on_device
+                .range(node.first_device..)
+                .take_while(|(device, _)| device.0 < first + node.spec.gpus);
+            let booked: u32 = booked.map(|(_, compute)| compute).sum();
+            let all = Milli(node.spec.gpus * 1000);
+            assert_eq!(
+                self.capacity.gpu_free(node.id) + Milli(booked),
+                all,
+                "{:?}",
+                node.id
+            );
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What changed since the policy was last asked, for caches that follow the state.
+//!
+//! A cache that missed something (it is new, or the journal was cut) starts anew from the state,
+//! so the journal never decides anything.
+
+use crate::id::{JobId, NodeId};
+use crate::limits::JOURNAL_MAX;
+
+/// A change that matters to a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The job waits: it is new, was stopped, or its rank may be another now.
+    Queued(JobId),
+    /// The job waits no more.
+    Unqueued(JobId),
+    /// More is free on the node than before.
+    Freed(NodeId),
+    /// Nodes were added: what can never run may be able to.
+    Grew,
+}
+
+/// The changes since the last question.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    start: u64,
+    changes: Vec<Change>,
+}
+
+impl Journal {
+    pub(crate) fn push(&mut self, change: Change) {
+        if self.changes.len() >= JOURNAL_MAX {
+            self.clear();
+            // One number goes missing, so that every cache notices the cut.
+            self.start += 1;
+        }
+        self.changes.push(change);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.start += self.changes.len() as u64;
+        self.changes.clear();
+    }
+
+    /// The changes after number `seen`; none when some of them are gone.
+    pub fn since(&self, seen: u64) -> Option<&[Change]> {
+        let from = seen.checked_sub(self.start)?;
+        self.changes.get(usize::try_from(from).ok()?..)
+    }
+
+    /// Number of the next change.
+    pub fn end(&self) -> u64 {
+        self.start + self.changes.len() as u64
+    }
+}

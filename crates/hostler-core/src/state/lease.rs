@@ -1,0 +1,183 @@
+//! The life of a lease inside the state: how one begins, ends and is accounted for.
+
+use std::sync::Arc;
+
+use super::{Change, ClusterState};
+use crate::id::{JobId, LeaseId, NodeId};
+use crate::job::{Ending, Phase};
+use crate::limits::START_TIMEOUT;
+use crate::placement::{Lease, Placement};
+use crate::reason::Reason;
+use crate::units::{Span, Time};
+use crate::watch::Watch;
+
+impl ClusterState {
+    pub(super) fn begin_lease(
+        &mut self,
+        id: LeaseId,
+        job_id: JobId,
+        placement: &Arc<Placement>,
+        watch: &mut dyn Watch,
+    ) {
+        let now = self.now;
+        if let Err(refusal) = self.capacity.book(placement) {
+            panic!("{id:?} of {job_id:?} books what is taken: {refusal}");
+        }
+        let job = self.jobs.get(job_id.0).expect("the job is not over");
+        assert_eq!(
+            job.phase,
+            Phase::Pending,
+            "{job_id:?} starts while it is not waiting"
+        );
+        let rate = self.believed_rate(job, placement);
+        let again = job.ledger.first_start.is_some();
+        let load = if again {
+            job.spec.checkpoint.load
+        } else {
+            Span::ZERO
+        };
+        let expected_end = match job.remaining() {
+            Some(remaining) => now + load + remaining.at(rate),
+            None => Time::NEVER,
+        };
+        let lease = Lease {
+            id,
+            job: job_id,
+            placement: Arc::clone(placement),
+            since: now,
+            started: None,
+            until: None,
+            expected_end,
+            rate,
+            base: job.ledger.done,
+            progress: None,
+            stop: None,
+        };
+        let job = self.jobs.get_mut(job_id.0).expect("the job is not over");
+        job.ledger.waited += now.since(job.phase_since);
+        job.ledger.restarts += u32::from(again);
+        job.ledger.first_start.get_or_insert(now);
+        job.phase = Phase::Starting(id);
+        job.phase_since = now;
+        job.reason = Reason::None;
+        self.pending.remove(&job_id);
+        self.journal.push(Change::Unqueued(job_id));
+        self.by_end.insert((expected_end, id));
+        self.starting.push_back((now + START_TIMEOUT, id));
+        self.link_nodes(id, placement);
+        let job = self.jobs.get(job_id.0).expect("the job is not over");
+        watch.began(now, self, job, &lease);
+        self.leases.insert(id.0, lease);
+    }
+
+    /// Ends a lease, gives its resources back and accounts for it.
+    pub(super) fn end_lease(&mut self, id: LeaseId, watch: &mut dyn Watch) -> Box<Lease> {
+        let lease = self.leases.remove(id.0).expect("the lease has not ended");
+        self.capacity.release(&lease.placement);
+        self.by_end.remove(&(lease.expected_end, id));
+        if let Some(alarm) = self.alarm_of(&lease) {
+            self.alarms.remove(&(alarm, id));
+        }
+        self.doomed.remove(&id);
+        self.unlink_nodes(id, &lease.placement);
+        self.account(&lease);
+        let job = self
+            .jobs
+            .get(lease.job.0)
+            .expect("a lease belongs to a job");
+        watch.ended(self.now, self, job, &lease);
+        lease
+    }
+
+    /// The time at which something is due for a lease, when there is one.
+    pub(super) fn alarm_of(&self, lease: &Lease) -> Option<Time> {
+        if let Some(stop) = lease.stop {
+            return Some(stop.deadline);
+        }
+        let limit = self.job(lease.job)?.spec.time_limit;
+        let limit = lease
+            .started
+            .zip(limit)
+            .map(|(started, limit)| started + limit);
+        [limit, lease.until].into_iter().flatten().min()
+    }
+
+    pub(super) fn requeue(&mut self, job_id: JobId, reason: Reason) {
+        let now = self.now;
+        let job = self.jobs.get_mut(job_id.0).expect("the job is not over");
+        job.phase = Phase::Pending;
+        job.phase_since = now;
+        job.reason = reason;
+        self.pending.insert(job_id);
+        self.journal.push(Change::Queued(job_id));
+    }
+
+    pub(super) fn finish(&mut self, job_id: JobId, ending: Ending, watch: &mut dyn Watch) {
+        let mut job = self.jobs.remove(job_id.0).expect("the job is not over");
+        if self.pending.remove(&job_id) {
+            self.journal.push(Change::Unqueued(job_id));
+        }
+        if matches!(job.phase, Phase::Pending | Phase::Held) {
+            job.ledger.waited += self.now.since(job.phase_since);
+        }
+        self.loads.remove(&job_id);
+        job.phase = Phase::Done(ending);
+        job.phase_since = self.now;
+        watch.retired(self.now, self, &job);
+    }
+
+    pub(super) fn account(&mut self, lease: &Lease) {
+        let held = self.now.since(lease.since);
+        self.jobs
+            .get_mut(lease.job.0)
+            .expect("a lease belongs to a job")
+            .ledger
+            .ran += held;
+        for part in &lease.placement.parts {
+            let compute = self.gpu_of(part).0;
+            let Some(model) = self.nodes[part.node.index()].spec.gpu_model else {
+                continue;
+            };
+            if compute == 0 {
+                continue;
+            }
+            let job = self
+                .jobs
+                .get_mut(lease.job.0)
+                .expect("a lease belongs to a job");
+            let served = (u128::from(held.0) * u128::from(compute) / 1000) as u64;
+            match job
+                .ledger
+                .served
+                .iter_mut()
+                .find(|(known, _)| *known == model)
+            {
+                Some((_, time)) => *time += served,
+                None => job.ledger.served.push((model, served)),
+            }
+        }
+    }
+
+    pub(super) fn link_nodes(&mut self, id: LeaseId, placement: &Placement) {
+        for part in &placement.parts {
+            let leases = &mut self.nodes[part.node.index()].leases;
+            if let Err(at) = leases.binary_search(&id) {
+                leases.insert(at, id);
+            }
+        }
+    }
+
+    pub(super) fn unlink_nodes(&mut self, id: LeaseId, placement: &Placement) {
+        let mut last: Option<NodeId> = None;
+        for part in &placement.parts {
+            let leases = &mut self.nodes[part.node.index()].leases;
+            if let Ok(at) = leases.binary_search(&id) {
+                leases.remove(at);
+            }
+            if last != Some(part.node) {
+                self.journal.push(Change::Freed(part.node));
+            }
+            last = Some(part.node);
+        }
+    }
+}

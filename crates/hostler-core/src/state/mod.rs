@@ -1,0 +1,336 @@
+//! The state of a cluster: the fold of events and decisions.
+//!
+//! Only `apply_event` and `apply_decision` change it; indices are kept there too and re-derived in
+//! debug builds by `audit`.
+
+mod apply_decision;
+mod apply_event;
+mod audit;
+mod journal;
+mod lease;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use journal::{Change, Journal};
+pub(crate) use table::Table;
+
+use crate::capacity::Capacity;
+use crate::cluster::{GpuModel, Health, Node, Tenant};
+use crate::decision::StopWhy;
+use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
+use crate::job::Job;
+use crate::limits::STOP_ATTEMPTS_MAX;
+use crate::placement::{Lease, Part, Placement};
+use crate::profile::{Profile, Reach};
+use crate::units::{Milli, Rate, Time};
+
+/// Everything that a decision may depend on.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterState {
+    now: Time,
+    step: u64,
+    models: Vec<GpuModel>,
+    tenants: Vec<Tenant>,
+    profiles: BTreeMap<ProfileKey, Profile>,
+    nodes: Vec<Node>,
+    pub(crate) capacity: Capacity,
+    jobs: Table<Job>,
+    leases: Table<Lease>,
+    pending: BTreeSet<JobId>,
+    by_end: BTreeSet<(Time, LeaseId)>,
+    /// Starts that wait for their confirmation, oldest first; entries may be settled already.
+    starting: VecDeque<(Time, LeaseId)>,
+    /// Stops to ask for again, time limits and ends of leases.
+    alarms: BTreeSet<(Time, LeaseId)>,
+    /// Leases that must end whatever the policy says.
+    doomed: BTreeMap<LeaseId, StopWhy>,
+    loads: BTreeMap<JobId, u64>,
+    wake_at: Option<Time>,
+    asked_at: Option<Time>,
+    solved_at: Option<u64>,
+    stale_events: u64,
+    next_device: u32,
+    pub(crate) journal: Journal,
+}
+
+impl PartialEq for ClusterState {
+    /// Equality of facts; indices follow from them and the journal is no part of the state.
+    fn eq(&self, other: &ClusterState) -> bool {
+        self.now == other.now
+            && self.step == other.step
+            && self.models == other.models
+            && self.tenants == other.tenants
+            && self.profiles == other.profiles
+            && self.nodes == other.nodes
+            && self.capacity == other.capacity
+            && self.jobs == other.jobs
+            && self.leases == other.leases
+            && self.pending == other.pending
+            && self.by_end == other.by_end
+            && self.alarms == other.alarms
+            && self.doomed == other.doomed
+            && self.loads == other.loads
+            && self.wake_at == other.wake_at
+            && self.asked_at == other.asked_at
+            && self.solved_at == other.solved_at
+            && self.stale_events == other.stale_events
+    }
+}
+
+impl ClusterState {
+    /// Time of the last record.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Number of input records so far.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// GPU models of the catalogue, by id.
+    pub fn models(&self) -> &[GpuModel] {
+        &self.models
+    }
+
+    /// Tenants of the catalogue, by id.
+    pub fn tenants(&self) -> &[Tenant] {
+        &self.tenants
+    }
+
+    /// Nodes, by id.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// A GPU model.
+    pub fn model(&self, id: ModelId) -> &GpuModel {
+        &self.models[id.index()]
+    }
+
+    /// A tenant.
+    pub fn tenant(&self, id: TenantId) -> &Tenant {
+        &self.tenants[id.index()]
+    }
+
+    /// What is free. During a question the plan holds it.
+    pub fn capacity(&self) -> &Capacity {
+        let nodes = self.capacity.node_count();
+        assert_eq!(
+            nodes,
+            self.nodes.len(),
+            "during a question only the plan knows what is free"
+        );
+        &self.capacity
+    }
+
+    /// A job that is not over.
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs.get(id.0)
+    }
+
+    /// Jobs that are not over, by id.
+    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter()
+    }
+
+    /// Number of jobs that are not over.
+    pub fn job_count(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// A lease that has not ended.
+    pub fn lease(&self, id: LeaseId) -> Option<&Lease> {
+        self.leases.get(id.0)
+    }
+
+    /// Leases that have not ended, by id.
+    pub fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.leases.iter()
+    }
+
+    /// Number of leases that have not ended.
+    pub fn lease_count(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// Jobs that wait, in order of submission.
+    pub fn pending(&self) -> &BTreeSet<JobId> {
+        &self.pending
+    }
+
+    /// Leases by believed end, soonest first.
+    pub fn by_expected_end(&self) -> impl Iterator<Item = &Lease> {
+        self.by_end
+            .iter()
+            .map(|(_, id)| self.lease(*id).expect("the index names live leases"))
+    }
+
+    /// What changed since the policy was last asked.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Requests that a service receives, per thousand seconds.
+    pub fn load(&self, job: JobId) -> Option<u64> {
+        self.loads.get(&job).copied()
+    }
+
+    /// Events that came for leases or jobs that were over: late or repeated outcomes.
+    pub fn stale_events(&self) -> u64 {
+        self.stale_events
+    }
+
+    /// The profile under a key, when it is known.
+    pub fn profile(&self, key: ProfileKey) -> Option<&Profile> {
+        self.profiles.get(&key)
+    }
+
+    pub(crate) fn next_lease(&self) -> LeaseId {
+        LeaseId(self.leases.next_id())
+    }
+
+    /// The time that the policy asked to be woken at.
+    pub(crate) fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    /// When the policy was last asked.
+    pub(crate) fn asked_at(&self) -> Option<Time> {
+        self.asked_at
+    }
+
+    pub(crate) fn note_question(&mut self) {
+        self.asked_at = Some(self.now);
+    }
+
+    /// Leases that must end whatever the policy says, and why.
+    pub(crate) fn doomed(&self) -> impl Iterator<Item = (LeaseId, StopWhy)> {
+        self.doomed.iter().map(|(lease, why)| (*lease, *why))
+    }
+
+    /// Leases for which something is due by now.
+    pub(crate) fn due(&self) -> impl Iterator<Item = &Lease> {
+        let alarms = self.alarms.iter().take_while(|(at, _)| *at <= self.now);
+        let starts = self.starting.iter().take_while(|(at, _)| *at <= self.now);
+        let starts = starts.filter(|(_, id)| self.awaits_start(*id));
+        alarms.chain(starts).filter_map(|(_, id)| self.lease(*id))
+    }
+
+    /// Nodes that did not confirm a stop, however often it was asked for.
+    pub(crate) fn silent_nodes(&self, at: Time) -> Vec<NodeId> {
+        let due = self.alarms.iter().take_while(|(alarm, _)| *alarm <= at);
+        let leases = due.filter_map(|(_, id)| self.lease(*id));
+        let silent = leases.filter(|lease| {
+            lease
+                .stop
+                .is_some_and(|stop| stop.asked >= STOP_ATTEMPTS_MAX)
+        });
+        let parts = silent.flat_map(|lease| &lease.placement.parts);
+        let up = parts
+            .map(|part| part.node)
+            .filter(|id| self.node(*id).health != Health::Down);
+        let mut nodes: Vec<NodeId> = up.collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// The next time at which something is due for a lease.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        let alarm = self.alarms.first().map(|(at, _)| *at);
+        let start = self
+            .starting
+            .iter()
+            .find(|(_, id)| self.awaits_start(*id))
+            .map(|(at, _)| *at);
+        [alarm, start].into_iter().flatten().min()
+    }
+
+    fn awaits_start(&self, id: LeaseId) -> bool {
+        self.lease(id)
+            .is_some_and(|lease| lease.started.is_none() && lease.stop.is_none())
+    }
+
+    /// Forgets starts that are settled.
+    pub(crate) fn drop_settled_starts(&mut self) {
+        while self
+            .starting
+            .front()
+            .is_some_and(|(_, id)| !self.awaits_start(*id))
+        {
+            self.starting.pop_front();
+        }
+    }
+
+    /// The node that a device is in.
+    pub fn node_of(&self, device: DeviceId) -> NodeId {
+        let after = self
+            .nodes
+            .partition_point(|node| node.first_device <= device);
+        let owner = self.nodes[..after]
+            .iter()
+            .rev()
+            .find(|node| node.spec.gpus > 0);
+        owner.expect("the device is in a node").id
+    }
+
+    /// Compute that a part books on its GPUs.
+    pub fn gpu_of(&self, part: &Part) -> Milli {
+        let model = self.node(part.node).spec.gpu_model;
+        let mig_slices = model.map_or(0, |model| self.model(model).mig_slices);
+        Milli(
+            part.slices
+                .iter()
+                .map(|slice| slice.share.compute(mig_slices).0)
+                .sum(),
+        )
+    }
+
+    /// How far apart the parts of a placement are.
+    pub fn reach(&self, placement: &Placement) -> Reach {
+        let Some(first) = placement.parts.first() else {
+            return Reach::Island;
+        };
+        let node = self.node(first.node);
+        if placement.parts.iter().all(|part| part.node == first.node) {
+            let local = |device: DeviceId| node.island(device.0 - node.first_device.0);
+            let mut devices = placement.parts.iter().flat_map(|part| &part.slices);
+            let island = devices.next().map(|slice| local(slice.device));
+            let together = devices.all(|slice| Some(local(slice.device)) == island);
+            return if together { Reach::Island } else { Reach::Node };
+        }
+        let same_rack = |part: &Part| self.node(part.node).spec.rack == node.spec.rack;
+        if placement.parts.iter().all(same_rack) {
+            Reach::Rack
+        } else {
+            Reach::Cluster
+        }
+    }
+
+    /// Believed speed of a job at a placement, without neighbours: that of its slowest task.
+    pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {
+        let profile = job.spec.profile.and_then(|key| self.profiles.get(&key));
+        let Some(profile) = profile else {
+            return Rate::FULL;
+        };
+        let model = |part: &Part| self.node(part.node).spec.gpu_model;
+        let slowest = placement
+            .parts
+            .iter()
+            .filter(|part| !part.slices.is_empty());
+        let slowest = slowest
+            .filter_map(model)
+            .map(|model| profile.on(model))
+            .min();
+        slowest
+            .unwrap_or(Rate::FULL)
+            .times(profile.at_reach(self.reach(placement)))
+    }
+}

@@ -1,0 +1,265 @@
+//! Checking decisions before they take effect, by another path than the plan that made them.
+//!
+//! The plan counts what is free; this adds up what is held. A fault of a built-in policy is a bug;
+//! one of an external policy is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::Health;
+use crate::decision::Decision;
+use crate::id::{DeviceId, JobId, LeaseId, NodeId};
+use crate::job::{Job, Locality, Phase};
+use crate::limits::DECISIONS_PER_JOB_MAX;
+use crate::placement::{Part, Placement};
+use crate::profile::Reach;
+use crate::state::ClusterState;
+
+/// Why a decision is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// More decisions than jobs give reason for.
+    #[error("{0} decisions in one step")]
+    TooMany(usize),
+    /// The job is over or does not wait.
+    #[error("{0:?} is not waiting")]
+    NotWaiting(JobId),
+    /// The lease is over.
+    #[error("{0:?} is over")]
+    NoLease(LeaseId),
+    /// Two decisions on one job or lease.
+    #[error("{0:?} is decided on twice")]
+    Twice(JobId),
+    /// Not all tasks of a role are placed.
+    #[error("{0:?}: a role is not whole")]
+    NotWhole(JobId),
+    /// Tasks are farther apart than the job allows.
+    #[error("{0:?}: tasks are too far apart")]
+    Apart(JobId),
+    /// A part holds other amounts than its tasks ask for, or a model that is not allowed.
+    #[error("{0:?}: a part on {1:?} does not match the demand")]
+    Mismatch(JobId, NodeId),
+    /// The node takes no new jobs.
+    #[error("{0:?} takes no new jobs")]
+    Unusable(NodeId),
+    /// CPU or memory of the node is held already.
+    #[error("{0:?} is booked beyond what it has")]
+    NodeFull(NodeId),
+    /// The device is held already.
+    #[error("{0:?} is booked beyond what it has")]
+    DeviceFull(DeviceId),
+    /// The node is in use.
+    #[error("{0:?} is in use")]
+    InUse(NodeId),
+}
+
+/// Checks all decisions of a step together.
+pub fn verify(state: &ClusterState, decisions: &[Decision]) -> Result<(), Violation> {
+    let most = DECISIONS_PER_JOB_MAX * (state.job_count() + state.nodes().len() + 1);
+    if decisions.len() > most {
+        return Err(Violation::TooMany(decisions.len()));
+    }
+    let mut check = Check {
+        state,
+        jobs: BTreeSet::new(),
+        moved: BTreeSet::new(),
+        added: Vec::new(),
+    };
+    for decision in decisions {
+        check.decision(decision)?;
+    }
+    check.bookings()
+}
+
+struct Check<'a> {
+    state: &'a ClusterState,
+    jobs: BTreeSet<JobId>,
+    moved: BTreeSet<LeaseId>,
+    added: Vec<&'a Placement>,
+}
+
+impl<'a> Check<'a> {
+    fn decision<'b: 'a>(&mut self, decision: &'b Decision) -> Result<(), Violation> {
+        match decision {
+            Decision::Start { job, placement, .. } => {
+                let job = self.waiting(*job)?;
+                self.placement(job, placement)?;
+                self.added.push(placement);
+            }
+            Decision::Reject { job, .. } | Decision::Hold { job, .. } => {
+                self.waiting(*job)?;
+            }
+            Decision::Admit { job } => {
+                self.state.job(*job).ok_or(Violation::NotWaiting(*job))?;
+            }
+            Decision::Stop { lease, .. } => {
+                let job = self
+                    .state
+                    .lease(*lease)
+                    .ok_or(Violation::NoLease(*lease))?
+                    .job;
+                self.once(job)?;
+            }
+            Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
+                let held = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?;
+                self.once(held.job)?;
+                let job = self.state.job(held.job).expect("a lease belongs to a job");
+                self.placement(job, placement)?;
+                self.moved.insert(*lease);
+                self.added.push(placement);
+            }
+            Decision::Extend { lease, .. } => {
+                self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?;
+            }
+            Decision::Repartition { device, .. } => self.empty(self.state.node_of(*device))?,
+            Decision::SetPower { node, .. } => self.empty(*node)?,
+            Decision::Solve { .. } | Decision::WakeAt { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn waiting(&mut self, id: JobId) -> Result<&'a Job, Violation> {
+        self.once(id)?;
+        let job = self.state.job(id).filter(|job| job.phase == Phase::Pending);
+        job.ok_or(Violation::NotWaiting(id))
+    }
+
+    fn once(&mut self, id: JobId) -> Result<(), Violation> {
+        if self.jobs.insert(id) {
+            Ok(())
+        } else {
+            Err(Violation::Twice(id))
+        }
+    }
+
+    fn empty(&self, id: NodeId) -> Result<(), Violation> {
+        if self.state.node(id).leases.is_empty() {
+            Ok(())
+        } else {
+            Err(Violation::InUse(id))
+        }
+    }
+
+    /// Roles are whole, parts match their demand, nodes take jobs.
+    fn placement(&self, job: &Job, placement: &Placement) -> Result<(), Violation> {
+        let elastic = job.spec.elastic;
+        for (at, gang) in job.spec.gangs.iter().enumerate() {
+            let placed = placement.tasks_of(at as u32);
+            let (min, max) = match elastic.filter(|_| at == 0) {
+                Some(range) => (range.min, range.max),
+                None => (gang.min_count.min(gang.count), gang.count),
+            };
+            if placed < min || placed > max {
+                return Err(Violation::NotWhole(job.id));
+            }
+            let reach = self.state.reach(placement);
+            let apart = match gang.demand.locality {
+                Locality::Any => false,
+                Locality::Rack => reach > Reach::Rack,
+                Locality::Node => reach > Reach::Node,
+                Locality::Island => reach > Reach::Island,
+            };
+            if apart && job.spec.gangs.len() == 1 {
+                return Err(Violation::Apart(job.id));
+            }
+        }
+        placement
+            .parts
+            .iter()
+            .try_for_each(|part| self.part(job, part))
+    }
+
+    fn part(&self, job: &Job, part: &Part) -> Result<(), Violation> {
+        let mismatch = Violation::Mismatch(job.id, part.node);
+        let gang = job.spec.gangs.get(part.gang as usize).ok_or(mismatch)?;
+        let node = self.state.node(part.node);
+        if !node.usable() {
+            return Err(Violation::Unusable(part.node));
+        }
+        let demand = &gang.demand;
+        let allowed = node
+            .spec
+            .gpu_model
+            .is_some_and(|model| demand.models.set().contains(model));
+        let per_task = demand.gpu.0.div_ceil(1000) * part.tasks;
+        let matches = part.tasks > 0
+            && part.cpu.0 == demand.cpu.0 * part.tasks
+            && part.mem.0 == demand.mem.0 * part.tasks
+            && part.slices.len() == per_task as usize
+            && (part.slices.is_empty() || allowed);
+        if matches { Ok(()) } else { Err(mismatch) }
+    }
+
+    /// On every node that gets something: what is held plus what is added is at most what it has.
+    fn bookings(&self) -> Result<(), Violation> {
+        let mut nodes: BTreeMap<NodeId, Held> = BTreeMap::new();
+        let added = self.added.iter().flat_map(|placement| &placement.parts);
+        for part in added {
+            let held = nodes
+                .entry(part.node)
+                .or_insert_with(|| self.held(part.node));
+            held.add(self.state, part)?;
+        }
+        for (id, held) in nodes {
+            let node = self.state.node(id);
+            let fits = held.cpu <= node.spec.cpu.0 && held.mem <= node.spec.mem.0;
+            if !fits || node.health == Health::Down {
+                return Err(Violation::NodeFull(id));
+            }
+        }
+        Ok(())
+    }
+
+    fn held(&self, id: NodeId) -> Held {
+        let node = self.state.node(id);
+        let mut held = Held {
+            cpu: 0,
+            mem: 0,
+            first: node.first_device.0,
+            devices: [(0, 0); 64],
+        };
+        let staying = node
+            .leases
+            .iter()
+            .filter(|lease| !self.moved.contains(lease));
+        for lease in staying {
+            let lease = self.state.lease(*lease).expect("a node names live leases");
+            for part in lease.placement.parts.iter().filter(|part| part.node == id) {
+                held.add(self.state, part).expect("what is held fits");
+            }
+        }
+        held
+    }
+}
+
+/// What is held on one node.
+struct Held {
+    cpu: u32,
+    mem: u32,
+    first: u32,
+    /// Compute and memory by device.
+    devices: [(u32, u32); 64],
+}
+
+impl Held {
+    fn add(&mut self, state: &ClusterState, part: &Part) -> Result<(), Violation> {
+        self.cpu += part.cpu.0;
+        self.mem += part.mem.0;
+        let Some(model) = state.node(part.node).spec.gpu_model else {
+            let stray = part.slices.first();
+            return stray.map_or(Ok(()), |slice| Err(Violation::DeviceFull(slice.device)));
+        };
+        let model = state.model(model);
+        for slice in &part.slices {
+            let local = slice.device.0.wrapping_sub(self.first) as usize;
+            let Some((compute, mem)) = self.devices.get_mut(local) else {
+                return Err(Violation::DeviceFull(slice.device));
+            };
+            *compute += slice.share.compute(model.mig_slices).0;
+            *mem += slice.share.mem(model.mem).0;
+            if *compute > 1000 || *mem > model.mem.0 {
+                return Err(Violation::DeviceFull(slice.device));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! What a comparison report is made of: plain numbers and words, by run and by column.
+//!
+//! Knows nothing of engines or metrics; whoever simulated fills these in. Times are in seconds,
+//! shares are fractions of one.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything one comparison report shows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Heading of the page.
+    pub title: String,
+    /// Size of the experiment in words: `4,000 jobs, 190 machines, 674 GPUs, load 0.9`.
+    pub subtitle: String,
+    /// The command line that made the report.
+    pub command: String,
+    /// Measured columns, in the order shown; the first that has a better end leads the findings.
+    pub columns: Vec<Column>,
+    /// One entry per compared policy; the first is what the others are measured against.
+    pub runs: Vec<Run>,
+    /// Remarks for the reader, one paragraph each.
+    pub notes: Vec<String>,
+}
+
+/// One measured quantity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Stable identifier; `avg_jct` and `preemptions` get their own words in the findings.
+    pub key: String,
+    /// Short heading: `avg JCT`.
+    pub label: String,
+    /// What a value counts, for the definitions: `time`, `share of GPUs`, `jobs`.
+    pub unit: String,
+    /// Definition in one or two sentences.
+    pub explanation: String,
+    /// Which end of the column is good.
+    pub better: Better,
+    /// How a value is written.
+    pub format: Format,
+}
+
+/// Which end of a column is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Small values are good.
+    Lower,
+    /// Large values are good.
+    Higher,
+    /// No value is better than another.
+    Neither,
+}
+
+/// How a value is written, in tables and on axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Seconds, written as `45 s`, `12 min`, `3.2 h` or `2.1 d`.
+    Duration,
+    /// A fraction of one, written as `87.3 %`.
+    Percent,
+    /// A whole number with thousands separators.
+    Count,
+    /// A plain number with a fitting number of decimals.
+    Number,
+}
+
+/// What one policy did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Name of the policy.
+    pub policy: String,
+    /// Its settings in short, empty when they are the defaults.
+    pub settings: String,
+    /// What the policy does, in one line.
+    pub summary: String,
+    /// One value per column of the report; `None` or a missing entry is shown as a dash.
+    pub values: Vec<Option<f64>>,
+    /// Share of jobs complete within a time: (seconds, 0..=1), rising.
+    pub jct_cdf: Vec<(f64, f64)>,
+    /// Share of jobs that waited at most a time: (seconds, 0..=1), rising.
+    pub wait_cdf: Vec<(f64, f64)>,
+    /// State of the cluster over time.
+    pub series: Series,
+    /// Account of every tenant.
+    pub tenants: Vec<Tenant>,
+    /// Allocation of every machine over time.
+    pub heat: Heat,
+}
+
+/// State of the cluster over time; all lists are as long as `times_s`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Seconds since the start.
+    pub times_s: Vec<f64>,
+    /// Jobs waiting.
+    pub queue: Vec<f64>,
+    /// Share of GPUs allocated, 0..=1.
+    pub allocated: Vec<f64>,
+    /// Share of GPUs busy, 0..=1.
+    pub used: Vec<f64>,
+}
+
+/// Account of one tenant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tenant {
+    /// Name of the tenant.
+    pub name: String,
+    /// Jobs submitted.
+    pub jobs: u64,
+    /// GPU hours received.
+    pub gpu_hours: f64,
+    /// Mean time from submission to completion.
+    pub avg_jct_s: f64,
+    /// Mean time from submission to first start.
+    pub avg_wait_s: f64,
+    /// 99th percentile of the time from submission to first start.
+    pub p99_wait_s: f64,
+}
+
+/// Allocation of every machine over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Heat {
+    /// Start of each time bucket, in seconds since the start.
+    pub times_s: Vec<f64>,
+    /// Name of each row.
+    pub machines: Vec<String>,
+    /// GPU model of each row; rows of one model stand together on the page.
+    pub groups: Vec<String>,
+    /// Row by row, percent of the machine's GPUs allocated; [`DOWN`] where it was not there.
+    pub cells: Vec<u8>,
+}
+
+/// Cell of a machine that was down.
+pub const DOWN: u8 = 255;
+
+impl Run {
+    /// The finite value of a column, if there is one.
+    pub fn value(&self, column: usize) -> Option<f64> {
+        self.values
+            .get(column)
+            .copied()
+            .flatten()
+            .filter(|value| value.is_finite())
+    }
+}
+
+impl Report {
+    /// Names that tell the runs apart: the policy, with settings or a number where it runs twice.
+    pub fn labels(&self) -> Vec<String> {
+        let with_settings = |run: &Run| {
+            let twice = self
+                .runs
+                .iter()
+                .filter(|other| other.policy == run.policy)
+                .count()
+                > 1;
+            if twice && !run.settings.is_empty() {
+                format!("{} ({})", run.policy, run.settings)
+            } else {
+                run.policy.clone()
+            }
+        };
+        let mut labels: Vec<String> = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            let label = with_settings(run);
+            let mut unique = label.clone();
+            let mut number = 2;
+            while labels.contains(&unique) {
+                unique = format!("{label} #{number}");
+                number += 1;
+            }
+            labels.push(unique);
+        }
+        labels
+    }
+
+    /// Which runs hold the best value of a column; nobody when there is nothing to choose between.
+    pub fn best(&self, column: usize) -> Vec<bool> {
+        let values: Vec<Option<f64>> = self.runs.iter().map(|run| run.value(column)).collect();
+        let present = values.iter().flatten().copied();
+        let best = match self.columns[column].better {
+            Better::Lower => present.reduce(f64::min),
+            Better::Higher => present.reduce(f64::max),
+            Better::Neither => None,
+        };
+        let Some(best) = best else {
+            return vec![false; values.len()];
+        };
+        let marks: Vec<bool> = values.iter().map(|value| *value == Some(best)).collect();
+        let someone_is_worse = values.iter().flatten().any(|value| *value != best);
+        if someone_is_worse {
+            marks
+        } else {
+            vec![false; marks.len()]
+        }
+    }
+}

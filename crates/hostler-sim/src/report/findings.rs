@@ -1,0 +1,291 @@
+//! The opening paragraph: what the numbers say, in sentences.
+//!
+//! States differences, never causes. Runs are compared with the first one, and the winner of the
+//! leading column is also asked what it gave up in the others.
+
+use super::data::{Better, Column, Format, Report};
+use super::format;
+
+/// Differences below this share are called a tie.
+const NOTABLE: f64 = 0.01;
+/// What the winner gave up is worth a sentence from this share on.
+const COSTLY: f64 = 0.10;
+/// The paragraph mentions at most this many things the winner gave up.
+const COSTS_MAX: usize = 2;
+
+/// Sentences of the opening paragraph, the most important first.
+pub fn findings(report: &Report) -> Vec<String> {
+    let text = |index: usize| {
+        let values: Vec<Option<f64>> = report.runs.iter().map(|run| run.value(index)).collect();
+        format::column(&values, report.columns[index].format)
+    };
+    let texts = (0..report.columns.len()).map(text).collect();
+    let facts = Facts {
+        report,
+        labels: report.labels(),
+        texts,
+    };
+    match report.runs.len() {
+        0 => vec!["There are no runs to compare.".to_owned()],
+        1 => vec![facts.alone()],
+        _ => facts.compared(),
+    }
+}
+
+struct Facts<'a> {
+    report: &'a Report,
+    labels: Vec<String>,
+    /// By column, then by run, as the tables show them.
+    texts: Vec<Vec<String>>,
+}
+
+impl Facts<'_> {
+    fn alone(&self) -> String {
+        let label = &self.labels[0];
+        let shown = (0..self.report.columns.len())
+            .filter(|column| self.leads(*column))
+            .take(4);
+        let parts: Vec<String> = shown
+            .filter_map(|column| {
+                let value = self.report.runs[0].value(column)?;
+                let column = &self.report.columns[column];
+                Some(format!(
+                    "{} {}",
+                    column.label,
+                    format::value(value, column.format)
+                ))
+            })
+            .collect();
+        if parts.is_empty() {
+            return format!("Only {label} ran; there is nothing to compare it with.");
+        }
+        format!("Only {label} ran: {}.", join(&parts))
+    }
+
+    fn compared(&self) -> Vec<String> {
+        let leading = (0..self.report.columns.len())
+            .find(|column| self.leads(*column) && self.winner(*column).is_some());
+        let Some(leading) = leading else {
+            return vec!["No column has values that can be ranked.".to_owned()];
+        };
+        let winner = self
+            .winner(leading)
+            .expect("the leading column has a winner");
+        let mut sentences = vec![self.headline(leading, winner)];
+        sentences.extend(self.costs(leading, winner));
+        sentences.extend(self.preemptions());
+        sentences.extend(self.score());
+        sentences
+    }
+
+    fn headline(&self, column: usize, winner: usize) -> String {
+        let subject = self.phrase(column);
+        let label = &self.labels[winner];
+        let best = self.value(winner, column).expect("a winner has a value");
+        let reference = (0..self.labels.len()).find(|run| self.value(*run, column).is_some());
+        let reference = reference
+            .filter(|run| *run != winner)
+            .or_else(|| self.next(column, winner));
+        let best_text = self.written(winner, column);
+        let Some(other) = reference else {
+            return format!("{label} alone has a value for {subject}: {best_text}.");
+        };
+        let other_value = self.value(other, column).expect("a reference has a value");
+        let other_text = self.written(other, column);
+        let other_label = &self.labels[other];
+        if distance(best, other_value) < NOTABLE {
+            return format!(
+                "{label} has the best {subject}, {best_text}, all but level with {other_label} \
+                 ({other_text})."
+            );
+        }
+        match self.difference(column, best, other_value) {
+            Some(difference) => format!(
+                "{label} has the best {subject}: {best_text}, {difference} than {other_label} \
+                 ({other_text})."
+            ),
+            None => format!(
+                "{label} has the best {subject}: {best_text}, where {other_label} has {other_text}."
+            ),
+        }
+    }
+
+    /// Columns in which the overall winner is clearly behind the best.
+    fn costs(&self, leading: usize, winner: usize) -> Vec<String> {
+        let mut costs: Vec<(f64, String)> = Vec::new();
+        for column in (0..self.report.columns.len()).filter(|column| *column != leading) {
+            let (Some(own), Some(best_run)) = (self.value(winner, column), self.winner(column))
+            else {
+                continue;
+            };
+            let best = self.value(best_run, column).expect("a winner has a value");
+            let loss = distance(own, best);
+            let counts_only = self.report.columns[column].key == "preemptions";
+            if !self.leads(column) || counts_only || loss < COSTLY {
+                continue;
+            }
+            let part = format!(
+                "{}: {}, where {} has {}",
+                self.phrase(column),
+                self.written(winner, column),
+                self.labels[best_run],
+                self.written(best_run, column)
+            );
+            costs.push((loss, part));
+        }
+        costs.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let parts: Vec<String> = costs
+            .into_iter()
+            .take(COSTS_MAX)
+            .map(|cost| cost.1)
+            .collect();
+        if parts.is_empty() {
+            return Vec::new();
+        }
+        vec![format!("It is behind in {}.", parts.join("; and in "))]
+    }
+
+    fn preemptions(&self) -> Option<String> {
+        let column = self
+            .report
+            .columns
+            .iter()
+            .position(|column| column.key == "preemptions")?;
+        let mut counts: Vec<(usize, f64)> = (0..self.labels.len())
+            .filter_map(|run| Some((run, self.value(run, column)?)))
+            .collect();
+        counts.sort_by(|left, right| right.1.total_cmp(&left.1));
+        let (most, count) = *counts.first()?;
+        if count == 0.0 {
+            return Some("No policy preempts.".to_owned());
+        }
+        let times = match self.written(most, column) {
+            "1" => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        let never = counts.iter().filter(|(_, count)| *count == 0.0).count();
+        let rest = match never {
+            0 => String::new(),
+            1 => "; one policy never does".to_owned(),
+            _ => format!("; {never} policies never do"),
+        };
+        Some(format!(
+            "{} preempts most often, {times}{rest}.",
+            self.labels[most]
+        ))
+    }
+
+    /// Who holds most of the best values, when that is a single run.
+    fn score(&self) -> Option<String> {
+        let ranked: Vec<Vec<bool>> = (0..self.report.columns.len())
+            .map(|column| self.report.best(column))
+            .filter(|best| best.contains(&true))
+            .collect();
+        let wins = |run: usize| ranked.iter().filter(|best| best[run]).count();
+        let most = (0..self.labels.len()).map(wins).max()?;
+        let mut holders = (0..self.labels.len()).filter(|run| wins(*run) == most);
+        let holder = holders
+            .next()
+            .filter(|_| holders.next().is_none() && ranked.len() > 1)?;
+        let label = &self.labels[holder];
+        Some(format!(
+            "{label} is best in {most} of {} ranked columns.",
+            ranked.len()
+        ))
+    }
+
+    fn leads(&self, column: usize) -> bool {
+        self.report.columns[column].better != Better::Neither
+    }
+
+    fn value(&self, run: usize, column: usize) -> Option<f64> {
+        self.report.runs[run].value(column)
+    }
+
+    /// The first run that holds the best value of a column.
+    fn winner(&self, column: usize) -> Option<usize> {
+        if let Some(run) = self.report.best(column).iter().position(|best| *best) {
+            return Some(run);
+        }
+        (0..self.labels.len()).find(|run| self.leads(column) && self.value(*run, column).is_some())
+    }
+
+    /// The best of the others.
+    fn next(&self, column: usize, winner: usize) -> Option<usize> {
+        let others = (0..self.labels.len()).filter(|run| *run != winner);
+        let valued = others.filter_map(|run| Some((run, self.value(run, column)?)));
+        let higher = self.report.columns[column].better == Better::Higher;
+        let rank = |value: f64| if higher { -value } else { value };
+        valued
+            .min_by(|left, right| rank(left.1).total_cmp(&rank(right.1)))
+            .map(|next| next.0)
+    }
+
+    fn written(&self, run: usize, column: usize) -> &str {
+        &self.texts[column][run]
+    }
+
+    /// How the best differs from another, in words; nothing differs from zero by a share.
+    fn difference(&self, column: usize, best: f64, other: f64) -> Option<String> {
+        let Column { format, .. } = &self.report.columns[column];
+        let apart = (best - other).abs();
+        let more = best > other;
+        let word = match format {
+            Format::Duration => {
+                if more {
+                    "longer"
+                } else {
+                    "shorter"
+                }
+            }
+            Format::Count => {
+                if more {
+                    "more"
+                } else {
+                    "fewer"
+                }
+            }
+            Format::Percent | Format::Number => {
+                if more {
+                    "higher"
+                } else {
+                    "lower"
+                }
+            }
+        };
+        if *format == Format::Percent {
+            return Some(format!(
+                "{} points {word}",
+                format::grouped(apart * 100.0, 1)
+            ));
+        }
+        let share = format::grouped(apart / other.abs() * 100.0, 0);
+        (other != 0.0).then(|| format!("{share} % {word}"))
+    }
+
+    fn phrase(&self, column: usize) -> String {
+        let column = &self.report.columns[column];
+        match column.key.as_str() {
+            "avg_jct" => "average job completion time".to_owned(),
+            _ => column.label.clone(),
+        }
+    }
+}
+
+/// How far apart two values are, as a share of the larger.
+fn distance(left: f64, right: f64) -> f64 {
+    let scale = left.abs().max(right.abs());
+    if scale == 0.0 {
+        0.0
+    } else {
+        (left - right).abs() / scale
+    }
+}
+
+fn join(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

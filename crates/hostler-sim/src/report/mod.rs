@@ -1,0 +1,30 @@
+//! Comparison reports: one HTML file, or a table for the terminal.
+//!
+//! Not for measuring: the numbers come in ready. Plots are drawn by a script of our own, because
+//! a report is mailed and opened on phones. Ten policies on 190 machines make a page of 0.90 MB
+//! (0.15 MB compressed), of which scripts and style are 37 kB; the plotly crate embeds 6.8 MB
+//! (2.1 MB compressed) before the first number, and brings 49 crates and 45 s of building. The
+//! price is a fixed set of plots, lines, bars and heat maps, described by [`chart`]; a new kind
+//! is a function in `assets/` and a variant there.
+
+pub mod chart;
+mod compare;
+pub mod data;
+mod findings;
+pub mod format;
+pub mod html;
+mod page;
+mod reduce;
+pub mod table;
+mod tenants;
+#[cfg(test)]
+mod tests;
+
+pub use data::Report;
+pub use findings::findings;
+pub use reduce::thin;
+
+/// Writes a report as one self-contained HTML page.
+pub fn render(report: &Report) -> String {
+    html::document(&report.title, &page::body(report), &compare::charts(report))
+}

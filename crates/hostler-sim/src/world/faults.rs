@@ -1,0 +1,117 @@
+//! What goes wrong, and when: nodes that fail, starts that fail, reports that are late, repeated
+//! or never come.
+
+use std::collections::BTreeMap;
+
+use hostler_core::id::{JobId, NodeId};
+use hostler_core::units::{Span, Time};
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A node fails and may come back.
+    NodeDown {
+        /// Which.
+        node: NodeId,
+        /// When.
+        at: Time,
+        /// For how long; for ever when none.
+        lasts: Option<Span>,
+    },
+    /// Starts of a job fail.
+    StartFails {
+        /// Whose.
+        job: JobId,
+        /// How many.
+        times: u32,
+    },
+    /// Reports on a job go astray.
+    Report {
+        /// Whose.
+        job: JobId,
+        /// Which report.
+        of: Report,
+        /// In which way.
+        astray: Astray,
+        /// How many.
+        times: u32,
+    },
+}
+
+/// A report of the executor on a stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Report {
+    /// It started, or did not.
+    Start,
+    /// It stopped because it was told to.
+    Stop,
+    /// It ended by itself.
+    Finish,
+}
+
+/// How a report goes astray.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Astray {
+    /// It arrives later.
+    Late(Span),
+    /// It arrives, and again later.
+    Twice(Span),
+    /// It does not arrive.
+    Never,
+}
+
+/// The faults that are still to come, by whom they hit.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    starts: BTreeMap<JobId, u32>,
+    reports: BTreeMap<(JobId, Report), (Astray, u32)>,
+}
+
+impl Faults {
+    pub(super) fn new(faults: &[Fault]) -> Faults {
+        let mut all = Faults::default();
+        for fault in faults {
+            match *fault {
+                Fault::NodeDown { .. } => {}
+                Fault::StartFails { job, times } => {
+                    all.starts.insert(job, times);
+                }
+                Fault::Report {
+                    job,
+                    of,
+                    astray,
+                    times,
+                } => {
+                    all.reports.insert((job, of), (astray, times));
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether this start fails.
+    pub(super) fn start_fails(&mut self, job: JobId) -> bool {
+        match self.starts.get_mut(&job) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// When a report arrives: not at all, once or twice.
+    pub(super) fn arrivals(&mut self, at: Time, job: JobId, of: Report) -> [Option<Time>; 2] {
+        match self.reports.get_mut(&(job, of)) {
+            Some((astray, left)) if *left > 0 => {
+                *left -= 1;
+                match *astray {
+                    Astray::Late(by) => [Some(at + by), None],
+                    Astray::Twice(by) => [Some(at), Some(at + by)],
+                    Astray::Never => [None, None],
+                }
+            }
+            Some(_) | None => [Some(at), None],
+        }
+    }
+}
