@@ -53,17 +53,12 @@ fn cluster(nodes: &[Shape]) -> Capacity {
 }
 
 fn gpus(gpu: f64) -> Demand {
-    Demand {
-        gpu: Milli((gpu * 1000.0) as u32),
-        ..Demand::default()
-    }
+    Demand { gpu: Milli((gpu * 1000.0) as u32), ..Demand::default() }
 }
 
 /// Takes GPUs of a node away.
 fn occupy(free: &mut Capacity, node: u32, count: f64) {
-    let part = free
-        .fit(NodeId(node), 0, &gpus(count), 1)
-        .expect("they are free");
+    let part = free.fit(NodeId(node), 0, &gpus(count), 1).expect("they are free");
     free.book_part(&part).expect("they are free");
 }
 
@@ -74,16 +69,8 @@ fn show(placed: &Result<Vec<Part>, Shortfall>) -> String {
         Err(short) => return format!("  {} would fit\n", short.fit),
     };
     let line = |part: &Part| {
-        let devices = part
-            .slices
-            .iter()
-            .map(|slice| format!(" {}", slice.device.0));
-        format!(
-            "  node{} {}:{}\n",
-            part.node.0,
-            part.tasks,
-            devices.collect::<String>()
-        )
+        let devices = part.slices.iter().map(|slice| format!(" {}", slice.device.0));
+        format!("  node{} {}:{}\n", part.node.0, part.tasks, devices.collect::<String>())
     };
     parts.iter().map(line).collect()
 }
@@ -205,10 +192,7 @@ fn four_quarters_share_one_device_unless_spread() {
 fn a_gang_that_must_share_a_rack_stays_in_one() {
     let mut free = cluster(&[(4, 0, 0), (4, 1, 0), (4, 1, 0), (8, 2, 0), (2, 2, 0)]);
     occupy(&mut free, 3, 1.0);
-    let demand = Demand {
-        locality: Locality::Rack,
-        ..gpus(1.0)
-    };
+    let demand = Demand { locality: Locality::Rack, ..gpus(1.0) };
     check(
         &free,
         &demand,
@@ -240,10 +224,7 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
     let mut free = cluster(&[(8, 0, 0), (8, 0, 0)]);
     occupy(&mut free, 0, 3.0);
     occupy(&mut free, 1, 1.0);
-    let near = |locality| Demand {
-        locality,
-        ..gpus(1.0)
-    };
+    let near = |locality| Demand { locality, ..gpus(1.0) };
     check(
         &free,
         &near(Locality::Node),
@@ -300,10 +281,8 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
           node1 1: 2
     "#]],
     );
-    let ordered = Demand {
-        models: Models::Ordered(Box::new([ModelId(1), ModelId(0)])),
-        ..gpus(1.0)
-    };
+    let ordered =
+        Demand { models: Models::Ordered(Box::new([ModelId(1), ModelId(0)])), ..gpus(1.0) };
     check(
         &free,
         &ordered,
@@ -322,12 +301,7 @@ fn whether_a_role_fits_does_not_depend_on_the_rule() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) % below
     };
-    let localities = [
-        Locality::Any,
-        Locality::Rack,
-        Locality::Node,
-        Locality::Island,
-    ];
+    let localities = [Locality::Any, Locality::Rack, Locality::Node, Locality::Island];
     let sizes = [0.25, 0.5, 0.7, 1.0, 2.0, 4.0];
     let mut fitted = 0;
     for round in 0..2000 {
@@ -360,14 +334,8 @@ fn whether_a_role_fits_does_not_depend_on_the_rule() {
             })
         });
         fitted += u32::from(answers[0] == Ok(count));
-        assert!(
-            answers.iter().all(|answer| *answer == answers[0]),
-            "round {round}: {answers:?}"
-        );
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "round {round}: {answers:?}");
         assert!(answers[0].map_or_else(|short| short.fit < count, |tasks| tasks == count));
     }
-    assert!(
-        (300..1700).contains(&fitted),
-        "{fitted} of 2000 fitted: the cases show too little"
-    );
+    assert!((300..1700).contains(&fitted), "{fitted} of 2000 fitted: the cases show too little");
 }

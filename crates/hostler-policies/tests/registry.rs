@@ -6,9 +6,7 @@ use hostler_policies::registry::settings_from_pairs;
 use hostler_policies::{all, build, find, from_toml, suggestion};
 
 fn fault<Policy>(result: Result<Policy, PolicyError>) -> String {
-    result
-        .err()
-        .map_or("built".to_owned(), |error| error.to_string())
+    result.err().map_or("built".to_owned(), |error| error.to_string())
 }
 
 fn check_fault(toml: &str, expected: Expect) {
@@ -21,11 +19,7 @@ fn every_policy_builds_from_its_own_defaults() {
         let defaults = (def.defaults)();
         let names: Vec<&str> = def.settings.iter().map(|setting| setting.name).collect();
         assert_eq!(fault((def.build)(&defaults)), "built", "{}", def.kind);
-        assert!(
-            defaults.keys().all(|key| names.contains(&key.as_str())),
-            "{}",
-            def.kind
-        );
+        assert!(defaults.keys().all(|key| names.contains(&key.as_str())), "{}", def.kind);
     }
 }
 
