@@ -4,6 +4,7 @@
 //! to a plan; everything that touches the world stands behind [`executor::Executor`]. Nothing here
 //! reads a clock, a file or a socket, and nothing depends on hash order.
 
+pub mod admit;
 pub mod capacity;
 pub mod cluster;
 pub mod decision;

@@ -25,6 +25,7 @@ macro_rules! families {
 
 families![order];
 
+pub mod limits;
 pub mod place;
 pub mod registry;
 

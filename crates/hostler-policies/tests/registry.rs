@@ -54,7 +54,9 @@ fn what_is_wrong_is_named_with_what_would_do() {
     );
     check_fault(
         "head = 'skips'",
-        expect!["the policy has no `kind`; known: fifo, priority, sjf, srtf"],
+        expect![
+            "the policy has no `kind`; known: conservative-backfill, fifo, fifo-backfill, priority, sjf, srtf"
+        ],
     );
     check_fault(
         "kind = ",
@@ -64,7 +66,7 @@ fn what_is_wrong_is_named_with_what_would_do() {
 
 #[test]
 fn an_unknown_name_lists_the_known_ones() {
-    expect!["unknown policy `fito`; known: fifo, priority, sjf, srtf"]
+    expect!["unknown policy `fito`; known: conservative-backfill, fifo, fifo-backfill, priority, sjf, srtf"]
         .assert_eq(&fault(find("fito")));
 }
 

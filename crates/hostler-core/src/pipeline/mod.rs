@@ -3,17 +3,16 @@
 //! Three passes share the backlog: strict (the first job that does not fit blocks the rest),
 //! greedy (it is passed over) and by rank (it takes the place of running jobs that rank lower).
 
-mod admit;
 mod backlog;
 mod greedy;
 mod preempt;
 mod shapes;
 mod strict;
 
-use admit::Census;
 use backlog::{Backlog, News};
 use serde::{Deserialize, Serialize};
 
+use crate::admit::Census;
 use crate::job::JobSpec;
 use crate::plan::Plan;
 use crate::policy::{Cadence, Policy, SettingType, Wake};

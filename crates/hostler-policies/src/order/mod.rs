@@ -1,5 +1,6 @@
 //! Policies that put jobs in an order and start them as they fit.
 
+mod outlook;
 mod rank;
 
-policies![fifo, priority, sjf, srtf];
+policies![conservative_backfill, fifo, fifo_backfill, priority, sjf, srtf];

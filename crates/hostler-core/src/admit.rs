@@ -1,4 +1,6 @@
-//! Turning away what can never run here.
+//! Telling what can never run here, so that policies can turn it away.
+//!
+//! Looks at the empty cluster, whether its nodes are up or not; what is free now is no concern.
 
 use crate::job::{Demand, JobSpec, Locality};
 use crate::reason::Reason;
@@ -7,7 +9,7 @@ use crate::view::View;
 
 /// The empty cluster: kinds of node and how many there are. A cache of the node table.
 #[derive(Default)]
-pub(super) struct Census {
+pub struct Census {
     kinds: Vec<Kind>,
     nodes: usize,
 }
@@ -18,7 +20,8 @@ struct Kind {
 }
 
 impl Census {
-    pub(super) fn refresh(&mut self, state: &ClusterState) {
+    /// Counts nodes that were added since the last time.
+    pub fn refresh(&mut self, state: &ClusterState) {
         // Nodes are never forgotten, so a number that did not change says that nothing did.
         for (at, node) in state.nodes().iter().enumerate().skip(self.nodes) {
             let same = |kind: &&mut Kind| {
@@ -37,7 +40,7 @@ impl Census {
     }
 
     /// Why the job can never run, if so. Roles are looked at one by one.
-    pub(super) fn objection(&self, view: &View<'_>, spec: &JobSpec) -> Option<Reason> {
+    pub fn objection(&self, view: &View<'_>, spec: &JobSpec) -> Option<Reason> {
         spec.gangs.iter().find_map(|gang| self.gang(view, &gang.demand, gang.count))
     }
 
