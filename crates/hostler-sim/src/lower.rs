@@ -12,6 +12,7 @@ use hostler_core::job::{
     Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
 use hostler_core::limits::{DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, TASKS_PER_JOB_MAX};
+use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
 
 use crate::trace::cluster::Cluster;
@@ -135,6 +136,15 @@ impl Workload {
     /// Number of jobs.
     pub fn job_count(&self) -> usize {
         self.trace.jobs.len()
+    }
+
+    /// What policies may go by and this workload does not have.
+    pub fn lacks(&self) -> Vec<Need> {
+        let jobs = &self.trace.jobs;
+        let one_priority = jobs.windows(2).all(|pair| pair[0].priority == pair[1].priority);
+        let no_deadline = jobs.iter().all(|job| job.deadline_ms.get().is_none());
+        let lacks = [(one_priority, Need::Priorities), (no_deadline, Need::Deadlines)];
+        lacks.into_iter().filter(|(lacking, _)| *lacking).map(|(_, need)| need).collect()
     }
 
     /// The jobs, in order of submission.
