@@ -9,8 +9,8 @@ use expect_test::{Expect, expect};
 
 use super::{Metrics, Summary, Which};
 use crate::event::{Event, Outcome};
-use crate::id::{JobId, LeaseId, NodeId, TenantId};
-use crate::job::{Job, JobKind, JobSpec};
+use crate::id::{JobId, NodeId, TenantId};
+use crate::job::{Ending, Job, JobKind, JobSpec};
 use crate::placement::Lease;
 use crate::state::ClusterState;
 use crate::units::{Span, Time};
@@ -163,6 +163,9 @@ fn work_lost_to_a_preemption_is_booked_but_not_used() {
     let stop = stopped(0, Outcome::Interrupted, 30, 10);
     world.step(40, vec![stop], start(1));
     world.step(50, vec![finished(1, 10)], start(0));
+    world.step(80, vec![], vec![]);
+    // Up to now 10 of the 40 s of work in the first stay are lost, and none of the second.
+    assert_eq!(summary(&world).gpu_used, 70.0 / 80.0);
     world.step(120, vec![finished(2, 100)], vec![]);
     let summary = summary(&world);
     assert_eq!((summary.preemptions, summary.restarts), (1, 1));
@@ -310,7 +313,17 @@ fn every_ending_is_counted_and_only_work_done_in_time_meets_a_deadline() {
         ),
         expect!["((8, 2, 2), (1, 1, 2), (6, 4))"],
     );
-    assert!(world.state().lease(LeaseId(4)).is_some());
+    let rows = world.watch().rows().iter();
+    let endings: Vec<_> = rows.map(|row| (row.job.0, row.ending())).collect();
+    let expected = [
+        (4, Ending::Rejected),
+        (0, Ending::Finished),
+        (1, Ending::Finished),
+        (2, Ending::Failed),
+        (5, Ending::TimedOut),
+        (3, Ending::Cancelled),
+    ];
+    assert_eq!(endings, expected);
     // Five stays of one GPU: 20, 20, 30, 30 and 40 s so far, of 8 GPUs for 40 s.
     assert_eq!(summary.gpu_utilisation, 140.0 / 320.0);
     assert_eq!(summary.gpu_used, 140.0 / 320.0);
