@@ -19,20 +19,15 @@ pub fn run(root: &Path) -> Result<()> {
         Some(program) => program,
         None => own_copy(root)?,
     };
-    succeed(&mut command(
-        root,
-        program,
-        &["check", "licenses", "bans", "sources"],
-    ))
-    .context("see above; the rules, and the exceptions with their reasons, stand in `deny.toml`")
+    succeed(&mut command(root, program, &["check", "licenses", "bans", "sources"])).context(
+        "see above; the rules, and the exceptions with their reasons, stand in `deny.toml`",
+    )
 }
 
 /// The copy in the target folder, installed on first use.
 fn own_copy(root: &Path) -> Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let tools = root
-        .join(target)
-        .join(format!("tools/cargo-deny-{VERSION}"));
+    let tools = root.join(target).join(format!("tools/cargo-deny-{VERSION}"));
     let program = tools.join("bin/cargo-deny");
     if !program.is_file() {
         eprintln!("installing cargo-deny {VERSION} from source; this takes minutes, once");

@@ -48,10 +48,7 @@ fn main() -> ExitCode {
 fn usage(words: &[&str]) -> ExitCode {
     match words {
         [] => eprint!("{HELP}"),
-        _ => eprint!(
-            "error: unknown command `{}`; see below\n\n{HELP}",
-            words.join(" ")
-        ),
+        _ => eprint!("error: unknown command `{}`; see below\n\n{HELP}", words.join(" ")),
     }
     ExitCode::from(2)
 }
@@ -62,8 +59,5 @@ fn usage(words: &[&str]) -> ExitCode {
 fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    package
-        .parent()
-        .map(Path::to_path_buf)
-        .expect("the package lies in the workspace")
+    package.parent().map(Path::to_path_buf).expect("the package lies in the workspace")
 }

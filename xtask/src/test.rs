@@ -27,45 +27,18 @@ struct Step {
 }
 
 const FULL: &[Step] = &[
-    Step {
-        name: "tidy",
-        run: tidy::run,
-    },
-    Step {
-        name: "format",
-        run: format,
-    },
-    Step {
-        name: "lint",
-        run: lint,
-    },
-    Step {
-        name: "test",
-        run: tests,
-    },
-    Step {
-        name: "documentation",
-        run: documentation,
-    },
-    Step {
-        name: "licences",
-        run: licences::run,
-    },
+    Step { name: "tidy", run: tidy::run },
+    Step { name: "format", run: format },
+    Step { name: "lint", run: lint },
+    Step { name: "test", run: tests },
+    Step { name: "documentation", run: documentation },
+    Step { name: "licences", run: licences::run },
 ];
 
 const QUICK: &[Step] = &[
-    Step {
-        name: "tidy",
-        run: tidy::run,
-    },
-    Step {
-        name: "check",
-        run: check,
-    },
-    Step {
-        name: "test",
-        run: tests,
-    },
+    Step { name: "tidy", run: tidy::run },
+    Step { name: "check", run: check },
+    Step { name: "test", run: tests },
 ];
 
 /// Runs the steps of the extent.
@@ -104,14 +77,7 @@ fn format(root: &Path) -> Result<()> {
 
 fn lint(root: &Path) -> Result<()> {
     ensure_component(root, "clippy", "clippy")?;
-    let arguments = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     succeed(&mut cargo(root, &arguments))
 }
 
@@ -136,18 +102,9 @@ mod tests {
     #[test]
     fn the_first_failure_ends_the_run() {
         let steps = [
-            Step {
-                name: "good",
-                run: |_| Ok(()),
-            },
-            Step {
-                name: "bad",
-                run: |_| bail!("no"),
-            },
-            Step {
-                name: "late",
-                run: |_| bail!("this step must not run"),
-            },
+            Step { name: "good", run: |_| Ok(()) },
+            Step { name: "bad", run: |_| bail!("no") },
+            Step { name: "late", run: |_| bail!("this step must not run") },
         ];
         let error = run_steps(Path::new(""), &steps).unwrap_err();
         assert_eq!(format!("{error:#}"), "step `bad`: no");

@@ -31,9 +31,7 @@ impl std::error::Error for Failed {}
 /// The exit code to leave with: that of the program that failed, else 1.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     let failed = error.downcast_ref::<Failed>();
-    let code = failed
-        .and_then(|failed| failed.code)
-        .and_then(|code| u8::try_from(code).ok());
+    let code = failed.and_then(|failed| failed.code).and_then(|code| u8::try_from(code).ok());
     ExitCode::from(code.unwrap_or(1))
 }
 
@@ -46,10 +44,7 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
 /// A command in the workspace, without the variables that belong to this package.
 pub fn command(root: &Path, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .current_dir(root)
-        .stdin(Stdio::null());
+    command.args(arguments).current_dir(root).stdin(Stdio::null());
     // Build scripts watch these: left in place, each step would rebuild what the last one built.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -63,28 +58,18 @@ pub fn command(root: &Path, program: impl AsRef<OsStr>, arguments: &[&str]) -> C
 /// Runs a command to its end; anything but success is an error.
 pub fn succeed(command: &mut Command) -> Result<()> {
     let shown = shown(command);
-    let status = command
-        .status()
-        .with_context(|| format!("could not run `{shown}`"))?;
+    let status = command.status().with_context(|| format!("could not run `{shown}`"))?;
     if !status.success() {
-        bail!(Failed {
-            command: shown,
-            code: status.code()
-        });
+        bail!(Failed { command: shown, code: status.code() });
     }
     Ok(())
 }
 
 /// The command as a person would type it.
 fn shown(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or_default();
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(program).chain(command.get_args());
-    words
-        .map(OsStr::to_string_lossy)
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
 /// Makes sure a component of the toolchain is there, such as `clippy` for `cargo clippy`.
@@ -127,7 +112,5 @@ fn install_packages(root: &Path, packages: &[&str]) -> Result<()> {
 /// The file that a program name stands for, if it is installed.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

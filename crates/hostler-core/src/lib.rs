@@ -23,6 +23,7 @@ pub mod predict;
 pub mod profile;
 pub mod reason;
 pub mod record;
+pub mod replay;
 pub mod stage;
 pub mod state;
 pub mod units;

@@ -1,5 +1,7 @@
 //! The interface of a policy, and how one is described, configured and built.
 
+use std::fmt;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -52,12 +54,33 @@ pub struct PolicyDef {
     pub kind: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
+    /// What a workload must have for the policy to differ from simpler ones.
+    pub needs: &'static [Need],
     /// Its settings.
     pub settings: &'static [Setting],
     /// The settings' defaults.
     pub defaults: fn() -> toml::Table,
     /// Makes one from its settings.
     pub build: fn(&toml::Table) -> Result<Box<dyn Policy>, PolicyError>,
+}
+
+/// Something that a policy goes by and that not every workload has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Jobs of different priority.
+    Priorities,
+    /// Jobs with deadlines.
+    Deadlines,
+}
+
+impl fmt::Display for Need {
+    /// What it means that the need is not met.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Need::Priorities => "every job has the same priority",
+            Need::Deadlines => "no job has a deadline",
+        })
+    }
 }
 
 /// A setting of a policy.

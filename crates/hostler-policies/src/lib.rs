@@ -29,4 +29,4 @@ pub mod limits;
 pub mod place;
 pub mod registry;
 
-pub use registry::{all, build, find, from_toml, suggestion};
+pub use registry::{all, build, find, from_toml, settings_from_pairs, suggestion};

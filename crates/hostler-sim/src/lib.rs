@@ -7,5 +7,6 @@ pub mod lower;
 pub mod physics;
 pub mod report;
 pub mod run;
+pub mod scenario;
 pub mod trace;
 pub mod world;

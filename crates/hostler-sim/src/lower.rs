@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
-use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, NodeId, TenantId};
+use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId};
 use hostler_core::job::{
     Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
 use hostler_core::limits::{DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, TASKS_PER_JOB_MAX};
+use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
 
 use crate::trace::cluster::Cluster;
@@ -32,6 +33,9 @@ pub struct Workload {
     tenants: Vec<TenantId>,
     /// GPU models that a text of the trace stands for.
     models: BTreeMap<TextId, ModelSet>,
+    /// Profiles by the `model` of a task; the one for all others apart.
+    profiles: BTreeMap<TextId, ProfileKey>,
+    profile_of_others: Option<ProfileKey>,
     /// Cost of saving that every job has.
     pub checkpoint: Checkpoint,
 }
@@ -115,6 +119,8 @@ impl Workload {
             tenants: Vec::new(),
             models: BTreeMap::new(),
             trace,
+            profiles: BTreeMap::new(),
+            profile_of_others: None,
             checkpoint: Checkpoint::default(),
         };
         workload.number_tenants();
@@ -132,9 +138,27 @@ impl Workload {
         self.trace.jobs.len()
     }
 
+    /// What policies may go by and this workload does not have.
+    pub fn lacks(&self) -> Vec<Need> {
+        let jobs = &self.trace.jobs;
+        let one_priority = jobs.windows(2).all(|pair| pair[0].priority == pair[1].priority);
+        let no_deadline = jobs.iter().all(|job| job.deadline_ms.get().is_none());
+        let lacks = [(one_priority, Need::Priorities), (no_deadline, Need::Deadlines)];
+        lacks.into_iter().filter(|(lacking, _)| *lacking).map(|(_, need)| need).collect()
+    }
+
     /// The jobs, in order of submission.
     pub fn arrivals(&self) -> TraceArrivals<'_> {
         TraceArrivals { workload: self, next: 0 }
+    }
+
+    /// Gives jobs whose tasks name `model` a profile; `*` stands for all others.
+    pub(crate) fn assign_profile(&mut self, model: &str, key: ProfileKey) {
+        if model == "*" {
+            self.profile_of_others = Some(key);
+        } else if let Some(text) = self.trace.text.find(model) {
+            self.profiles.insert(text, key);
+        }
     }
 
     /// Users become tenants in order of appearance.
@@ -189,7 +213,10 @@ impl Workload {
             user_estimate: job.est_ms.get().map(Span::from_millis),
             checkpoint: self.checkpoint,
             sharing: Sharing::Never,
-            profile: None,
+            profile: tasks
+                .iter()
+                .find_map(|task| self.profiles.get(&task.model).copied())
+                .or(self.profile_of_others),
             work: None,
         }
     }

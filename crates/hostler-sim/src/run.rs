@@ -1,10 +1,12 @@
 //! One simulation: a workload under a policy.
 
 use hostler_core::engine::{Engine, Recorder};
+use hostler_core::event::Event;
 use hostler_core::executor;
 use hostler_core::policy::Policy;
 use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::state::ClusterState;
+use hostler_core::units::Time;
 use hostler_core::watch::Watch;
 
 use crate::lower::Workload;
@@ -20,17 +22,27 @@ pub struct Finished<Watcher> {
     pub events: u64,
 }
 
+/// Where the log goes.
+pub struct Log {
+    /// Takes the records.
+    pub recorder: Recorder,
+    /// The policy as TOML: the first fact of the log, so that a replay can ask it again.
+    pub policy: String,
+}
+
 /// Runs a workload under a policy until nothing can happen any more.
 pub fn simulate<Watcher: Watch>(
     workload: &Workload,
     policy: Box<dyn Policy>,
     watch: Watcher,
-    recorder: Option<Recorder>,
+    log: Option<Log>,
 ) -> Finished<Watcher> {
     let predict = predictor(policy.estimates(), &workload.truth);
     let mut engine = Engine::new(policy, watch).with_predictor(predict);
-    if let Some(recorder) = recorder {
-        engine = engine.with_recorder(recorder);
+    if let Some(log) = log {
+        engine = engine.with_recorder(log.recorder);
+        let settings = log.policy.into();
+        engine.step(Time::ZERO, vec![Event::PolicyChanged { settings }]);
     }
     let mut world = World::new(workload.site.clone(), workload.arrivals(), workload.truth.clone());
     executor::run(&mut world, &mut engine);

@@ -1,3 +1,39 @@
-//! The `hostler` program.
+//! The `hostler` program: reads the command line, calls one command, tells what went wrong.
 
-fn main() {}
+mod cli;
+mod cmd;
+mod columns;
+mod example;
+mod input;
+mod memory;
+mod progress;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Exit code for a command line that makes no sense.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cmd::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(if is_usage(&error) { USAGE } else { 1 })
+        }
+    }
+}
+
+/// A reader that has seen enough (`hostler policies | head`) is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.is::<hostler_core::policy::PolicyError>()
+}

@@ -37,13 +37,7 @@ pub fn read(root: &Path) -> Result<Vec<File>> {
 
 fn listed_by_git(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
         .stdin(Stdio::null())
         .output()
@@ -60,9 +54,7 @@ fn walked(root: &Path) -> Result<Vec<String>> {
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         let place = root.join(&folder);
-        let entries = place
-            .read_dir()
-            .with_context(|| format!("could not list {place:?}"))?;
+        let entries = place.read_dir().with_context(|| format!("could not list {place:?}"))?;
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -87,14 +79,8 @@ fn read_one(root: &Path, path: String) -> Result<Option<File>> {
         return Ok(None);
     }
     let content = std::fs::read(&place).with_context(|| format!("could not read `{path}`"))?;
-    let text = String::from_utf8(content)
-        .ok()
-        .filter(|text| !text.contains('\0'));
-    Ok(Some(File {
-        path,
-        bytes: metadata.len(),
-        text,
-    }))
+    let text = String::from_utf8(content).ok().filter(|text| !text.contains('\0'));
+    Ok(Some(File { path, bytes: metadata.len(), text }))
 }
 
 #[cfg(test)]
@@ -108,9 +94,6 @@ mod tests {
         for path in ["Cargo.toml", "xtask/src/tidy/files.rs", ".ci/run"] {
             assert!(walked.iter().any(|found| found == path), "{path} is found");
         }
-        assert!(
-            !walked.iter().any(|found| found.starts_with("target/")),
-            "outputs are left out"
-        );
+        assert!(!walked.iter().any(|found| found.starts_with("target/")), "outputs are left out");
     }
 }

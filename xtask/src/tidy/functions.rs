@@ -23,15 +23,9 @@ pub fn functions(source: &Source) -> Vec<Function> {
     let mut found = Vec::new();
     for at in 0..code.len() {
         if let Some((name, length)) = function_at(&code, at) {
-            let newlines = code[at..at + length]
-                .iter()
-                .filter(|char| **char == '\n')
-                .count();
+            let newlines = code[at..at + length].iter().filter(|char| **char == '\n').count();
             let span = line - 1..line + newlines;
-            let lines = source.in_literal[span]
-                .iter()
-                .filter(|inside| !**inside)
-                .count();
+            let lines = source.in_literal[span].iter().filter(|inside| !**inside).count();
             found.push(Function { name, line, lines });
         }
         if code[at] == '\n' {
@@ -85,18 +79,12 @@ mod tests {
     /// `name line lines` of every function.
     fn measured(text: &str) -> Vec<String> {
         let show = |found: Function| format!("{} {} {}", found.name, found.line, found.lines);
-        functions(&Source::new(text))
-            .into_iter()
-            .map(show)
-            .collect()
+        functions(&Source::new(text)).into_iter().map(show).collect()
     }
 
     #[test]
     fn a_function_spans_from_keyword_to_closing_brace() {
-        assert_eq!(
-            measured("//! a\n\npub fn one() {\n    two();\n}\n"),
-            ["one 3 3"]
-        );
+        assert_eq!(measured("//! a\n\npub fn one() {\n    two();\n}\n"), ["one 3 3"]);
         assert_eq!(measured("fn one() {}"), ["one 1 1"]);
     }
 
@@ -110,37 +98,19 @@ mod tests {
 
     #[test]
     fn braces_in_literals_and_comments_do_not_count() {
-        assert_eq!(
-            measured("fn a() {\n    b(\"}\", '}'); // }\n    /* } */\n}"),
-            ["a 1 4"]
-        );
-        assert_eq!(
-            measured("fn a<'b>(c: &'b str) {\n    r#\"}\"}\"#;\n}"),
-            ["a 1 3"]
-        );
+        assert_eq!(measured("fn a() {\n    b(\"}\", '}'); // }\n    /* } */\n}"), ["a 1 4"]);
+        assert_eq!(measured("fn a<'b>(c: &'b str) {\n    r#\"}\"}\"#;\n}"), ["a 1 3"]);
     }
 
     #[test]
     fn signatures_and_pointers_are_no_functions() {
-        assert_eq!(
-            measured("trait A {\n    fn b(&self);\n    fn c(&self) {}\n}"),
-            ["c 3 1"]
-        );
-        assert_eq!(
-            measured("struct A { call: fn(u8) -> u8, define: u8 }"),
-            [""; 0]
-        );
-        assert_eq!(
-            measured("fn a(b: [u8; { 1 + 1 }]) -> [u8; 2] {\n}"),
-            ["a 1 2"]
-        );
+        assert_eq!(measured("trait A {\n    fn b(&self);\n    fn c(&self) {}\n}"), ["c 3 1"]);
+        assert_eq!(measured("struct A { call: fn(u8) -> u8, define: u8 }"), [""; 0]);
+        assert_eq!(measured("fn a(b: [u8; { 1 + 1 }]) -> [u8; 2] {\n}"), ["a 1 2"]);
     }
 
     #[test]
     fn recorded_text_does_not_count() {
-        assert_eq!(
-            measured("fn a() {\n    check(\"\n b\n c\n \");\n}"),
-            ["a 1 3"]
-        );
+        assert_eq!(measured("fn a() {\n    check(\"\n b\n c\n \");\n}"), ["a 1 3"]);
     }
 }

@@ -14,24 +14,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hostler-predict", &["hostler-core"]),
     ("hostler-policies", &["hostler-core", "hostler-predict"]),
     ("hostler-sim", &["hostler-core", "hostler-predict"]),
-    (
-        "hostler-live",
-        &[
-            "hostler-core",
-            "hostler-predict",
-            "hostler-policies",
-            "hostler-sim",
-        ],
-    ),
+    ("hostler-live", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
     (
         "hostler-kube",
-        &[
-            "hostler-core",
-            "hostler-predict",
-            "hostler-policies",
-            "hostler-sim",
-            "hostler-live",
-        ],
+        &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim", "hostler-live"],
     ),
 ];
 
@@ -39,12 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const MAY_TEST_WITH: &[(&str, &[&str])] = &[("hostler-policies", &["hostler-sim"])];
 
 /// Documents that every checkout has.
-const REQUIRED: &[&str] = &[
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "LICENSE-APACHE",
-    "LICENSE-MIT",
-];
+const REQUIRED: &[&str] = &["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Commands that the first page must show.
 const README_SHOWS: &[&str] = &["cargo run --release -- compare", "cargo xtask test"];
@@ -55,10 +36,7 @@ pub fn check(files: &[File], violations: &mut Vec<Violation>) {
         let Some(text) = &file.text else {
             continue;
         };
-        let mut report = Report {
-            path: &file.path,
-            violations,
-        };
+        let mut report = Report { path: &file.path, violations };
         match file.path.as_str() {
             "README.md" => check_readme(text, &mut report),
             "ARCHITECTURE.md" => check_code_map(text, files, &mut report),
@@ -72,40 +50,24 @@ pub fn check(files: &[File], violations: &mut Vec<Violation>) {
     check_pure_lints(files, violations);
     // Fixtures of a single file are no checkout.
     if text_of(files, "Cargo.toml").is_some() {
-        for path in REQUIRED
-            .iter()
-            .filter(|path| text_of(files, path).is_none())
-        {
+        for path in REQUIRED.iter().filter(|path| text_of(files, path).is_none()) {
             Report { path, violations }.add(1, "file is missing", "write it");
         }
     }
 }
 
 fn check_readme(text: &str, report: &mut Report<'_>) {
-    for command in README_SHOWS
-        .iter()
-        .filter(|command| !text.contains(**command))
-    {
-        report.add(
-            1,
-            format!("`{command}` is not shown"),
-            "show it to newcomers",
-        );
+    for command in README_SHOWS.iter().filter(|command| !text.contains(**command)) {
+        report.add(1, format!("`{command}` is not shown"), "show it to newcomers");
     }
 }
 
 fn check_code_map(text: &str, files: &[File], report: &mut Report<'_>) {
-    let names: BTreeSet<&str> = files
-        .iter()
-        .filter_map(|file| crate_of(&file.path, "Cargo.toml"))
-        .collect();
+    let names: BTreeSet<&str> =
+        files.iter().filter_map(|file| crate_of(&file.path, "Cargo.toml")).collect();
     for name in names {
         if !text.contains(&format!("`{name}`")) {
-            report.add(
-                1,
-                format!("crate `{name}` is not in the code map"),
-                "say what it holds",
-            );
+            report.add(1, format!("crate `{name}` is not in the code map"), "say what it holds");
         }
     }
 }
@@ -122,22 +84,12 @@ fn check_manifest(name: &str, text: &str, report: &mut Report<'_>) {
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
             let line = text[..at].matches('\n').count() + 1;
-            return report.add(
-                line,
-                format!("not readable: {}", error.message()),
-                "correct it",
-            );
+            return report.add(line, format!("not readable: {}", error.message()), "correct it");
         }
     };
-    let declared = manifest
-        .get("package")
-        .and_then(|package| package.get("name"));
+    let declared = manifest.get("package").and_then(|package| package.get("name"));
     if declared.and_then(Value::as_str) != Some(name) {
-        report.add(
-            1,
-            format!("crate is not called `{name}`"),
-            "name it as its folder",
-        );
+        report.add(1, format!("crate is not called `{name}`"), "name it as its folder");
     }
     let Some(may_use) = listed(MAY_USE, name) else {
         return;
@@ -146,44 +98,26 @@ fn check_manifest(name: &str, text: &str, report: &mut Report<'_>) {
     for (section, used) in our_dependencies(&manifest) {
         let in_tests = section == "dev-dependencies" && may_test_with.contains(&used.as_str());
         if !may_use.contains(&used.as_str()) && !in_tests {
-            let line = text
-                .lines()
-                .position(|line| line.contains(&used))
-                .map_or(1, |at| at + 1);
+            let line = text.lines().position(|line| line.contains(&used)).map_or(1, |at| at + 1);
             let what = format!("`{name}` depends on `{used}` in `{section}`");
-            report.add(
-                line,
-                what,
-                "turn it around: dependencies point towards `hostler-core`",
-            );
+            report.add(line, what, "turn it around: dependencies point towards `hostler-core`");
         }
     }
 }
 
 fn listed<'a>(table: &[(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'a str]> {
-    table
-        .iter()
-        .find(|(listed, _)| *listed == name)
-        .map(|(_, names)| *names)
+    table.iter().find(|(listed, _)| *listed == name).map(|(_, names)| *names)
 }
 
 /// Section and name of every dependency on one of our crates.
 fn our_dependencies(manifest: &Table) -> Vec<(&'static str, String)> {
-    let platforms = manifest
-        .get("target")
-        .and_then(Value::as_table)
-        .into_iter()
-        .flatten();
+    let platforms = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let platforms = platforms.filter_map(|(_, platform)| platform.as_table());
     let tables: Vec<&Table> = std::iter::once(manifest).chain(platforms).collect();
     let mut found = Vec::new();
     for section in ["dependencies", "build-dependencies", "dev-dependencies"] {
         for table in &tables {
-            let entries = table
-                .get(section)
-                .and_then(Value::as_table)
-                .into_iter()
-                .flatten();
+            let entries = table.get(section).and_then(Value::as_table).into_iter().flatten();
             for (key, entry) in entries {
                 let name = entry.get("package").and_then(Value::as_str).unwrap_or(key);
                 if name == "hostler" || name.starts_with("hostler-") {
@@ -204,11 +138,7 @@ fn check_pure_lints(files: &[File], violations: &mut Vec<Violation>) {
     for other in others.iter().filter(|other| lints(other) != lints(first)) {
         let path = format!("crates/{other}/clippy.toml");
         let what = format!("differs from that of `{first}`");
-        Report {
-            path: &path,
-            violations,
-        }
-        .add(1, what, "keep the pure zone under equal lints");
+        Report { path: &path, violations }.add(1, what, "keep the pure zone under equal lints");
     }
 }
 
@@ -242,10 +172,8 @@ mod tests {
     #[test]
     fn policies_use_the_simulator_in_tests_only() {
         let path = "crates/hostler-policies/Cargo.toml";
-        let tests = manifest(
-            "hostler-policies",
-            "[dev-dependencies]\nhostler-sim.workspace = true",
-        );
+        let tests =
+            manifest("hostler-policies", "[dev-dependencies]\nhostler-sim.workspace = true");
         check_text(path, &tests, expect![""]);
         let code = tests.replace("dev-dependencies", "dependencies");
         check_text(

@@ -53,10 +53,7 @@ fn classify(chars: &[char]) -> Vec<Kind> {
     let mut kinds = Vec::with_capacity(chars.len());
     while kinds.len() < chars.len() {
         let (kind, length) = token(&chars[kinds.len()..]);
-        assert!(
-            length > 0,
-            "every token has a character, or the loop would not end"
-        );
+        assert!(length > 0, "every token has a character, or the loop would not end");
         // An unterminated literal may claim more than there is.
         let end = (kinds.len() + length).min(chars.len());
         kinds.resize(end, kind);
@@ -133,9 +130,7 @@ fn raw_length(rest: &[char]) -> Option<usize> {
     let mut closing = vec!['"'];
     closing.resize(1 + hashes, '#');
     let body = &rest[hashes + 1..];
-    let end = body
-        .windows(closing.len())
-        .position(|window| window == closing);
+    let end = body.windows(closing.len()).position(|window| window == closing);
     Some(hashes + 1 + end.map_or(body.len(), |end| end + closing.len()))
 }
 
@@ -163,11 +158,7 @@ mod tests {
 
     /// The code of one line, blanks squeezed.
     fn code(text: &str) -> String {
-        Source::new(text)
-            .code
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+        Source::new(text).code.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[test]

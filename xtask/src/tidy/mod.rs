@@ -29,11 +29,7 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}:{}: {}; {}",
-            self.path, self.line, self.what, self.advice
-        )
+        write!(out, "{}:{}: {}; {}", self.path, self.line, self.what, self.advice)
     }
 }
 
@@ -47,12 +43,7 @@ impl Report<'_> {
     /// Adds a violation at a line, counted from 1.
     fn add(&mut self, line: usize, what: impl Into<String>, advice: impl Into<String>) {
         let path = self.path.to_string();
-        self.violations.push(Violation {
-            path,
-            line,
-            what: what.into(),
-            advice: advice.into(),
-        });
+        self.violations.push(Violation { path, line, what: what.into(), advice: advice.into() });
     }
 }
 
@@ -75,10 +66,7 @@ fn check(files: &[File]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for file in files {
         let path = file.path.as_str();
-        let mut report = Report {
-            path,
-            violations: &mut violations,
-        };
+        let mut report = Report { path, violations: &mut violations };
         text::check_size(file.bytes, &mut report);
         let Some(text) = &file.text else {
             continue;
@@ -114,9 +102,7 @@ mod tests {
             text: Some(text.to_string()),
         };
         let files: Vec<File> = files.iter().map(file).collect();
-        let lines = check(&files)
-            .into_iter()
-            .map(|violation| format!("{violation}\n"));
+        let lines = check(&files).into_iter().map(|violation| format!("{violation}\n"));
         expected.assert_eq(&lines.collect::<String>());
     }
 
@@ -124,32 +110,20 @@ mod tests {
     fn the_workspace_is_tidy() {
         let violations = check(&files::read(&crate::root()).unwrap());
         let lines: Vec<String> = violations.iter().map(Violation::to_string).collect();
-        assert!(
-            lines.is_empty(),
-            "run `cargo xtask tidy`:\n{}",
-            lines.join("\n")
-        );
+        assert!(lines.is_empty(), "run `cargo xtask tidy`:\n{}", lines.join("\n"));
     }
 
     #[test]
     fn the_files_of_the_workspace_are_found() {
         let files = files::read(&crate::root()).unwrap();
-        let found = |path: &str| {
-            files
-                .iter()
-                .any(|file| file.path == path && file.text.is_some())
-        };
+        let found = |path: &str| files.iter().any(|file| file.path == path && file.text.is_some());
         assert!(found("Cargo.toml"));
         assert!(found("xtask/src/main.rs"));
     }
 
     #[test]
     fn a_clean_file_passes() {
-        check_text(
-            "crates/hostler-core/src/job.rs",
-            "//! Jobs.\n\nfn a() {}\n",
-            expect![""],
-        );
+        check_text("crates/hostler-core/src/job.rs", "//! Jobs.\n\nfn a() {}\n", expect![""]);
     }
 
     #[test]

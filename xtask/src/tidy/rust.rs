@@ -19,28 +19,17 @@ const UNFINISHED: &[(&str, &str)] = &[
 /// Checks one Rust file.
 pub fn check(text: &str, source: &Source, report: &mut Report<'_>) {
     if !text.starts_with("//!") {
-        report.add(
-            1,
-            "no `//!` on top",
-            "say what the file is for and what it is not for",
-        );
+        report.add(1, "no `//!` on top", "say what the file is for and what it is not for");
     }
     let lines = text.lines().count();
     if lines > FILE_LINES_MAX {
         let what = format!("file too long: {lines} lines, limit {FILE_LINES_MAX}");
         report.add(FILE_LINES_MAX + 1, what, "split it by purpose");
     }
-    for function in functions(source)
-        .iter()
-        .filter(|found| found.lines > FUNCTION_LINES_MAX)
-    {
+    for function in functions(source).iter().filter(|found| found.lines > FUNCTION_LINES_MAX) {
         let (name, lines) = (&function.name, function.lines);
         let what = format!("function `{name}` too long: {lines} lines, limit {FUNCTION_LINES_MAX}");
-        report.add(
-            function.line,
-            what,
-            "move a part with a name of its own below",
-        );
+        report.add(function.line, what, "move a part with a name of its own below");
     }
     for (index, line) in source.code.lines().enumerate() {
         for (word, advice) in UNFINISHED.iter().filter(|(word, _)| has_word(line, word)) {

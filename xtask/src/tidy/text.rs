@@ -43,11 +43,7 @@ pub fn check(path: &str, text: &str, report: &mut Report<'_>) {
     }
     if path.ends_with(".md") {
         let fenced = fenced_lines(text);
-        check_width(
-            text,
-            |number, line| fenced[number] || is_unbreakable(line),
-            report,
-        );
+        check_width(text, |number, line| fenced[number] || is_unbreakable(line), report);
     }
 }
 
@@ -58,10 +54,7 @@ fn is_data(path: &str) -> bool {
 fn check_machine_paths(text: &str, report: &mut Report<'_>) {
     let advice = "write a relative path, or take it as an argument";
     for (number, line) in numbered(text) {
-        if let Some(folder) = MACHINE_FOLDERS
-            .iter()
-            .find(|folder| has_root_folder(line, folder))
-        {
+        if let Some(folder) = MACHINE_FOLDERS.iter().find(|folder| has_root_folder(line, folder)) {
             report.add(number, format!("path of one machine: `/{folder}`"), advice);
         }
         if line.contains(&MACHINE_NAME.concat()) {
@@ -84,11 +77,7 @@ fn check_whitespace(text: &str, report: &mut Report<'_>) {
         let number = index + 1;
         let line = match line.strip_suffix('\r') {
             Some(line) => {
-                report.add(
-                    number,
-                    "carriage return",
-                    "end lines with a line feed alone",
-                );
+                report.add(number, "carriage return", "end lines with a line feed alone");
                 line
             }
             None => line,
@@ -101,11 +90,7 @@ fn check_whitespace(text: &str, report: &mut Report<'_>) {
         }
     }
     if !text.is_empty() && !text.ends_with('\n') {
-        report.add(
-            text.lines().count(),
-            "no line feed at the end of the file",
-            "add one",
-        );
+        report.add(text.lines().count(), "no line feed at the end of the file", "add one");
     }
 }
 
@@ -138,10 +123,7 @@ fn fenced_lines(text: &str) -> Vec<bool> {
 fn check_open_ends(text: &str, report: &mut Report<'_>) {
     for (number, line) in numbered(text) {
         for mark in ["TODO", "FIXME"] {
-            if line
-                .match_indices(mark)
-                .any(|(at, _)| is_open_end(line, at, mark))
-            {
+            if line.match_indices(mark).any(|(at, _)| is_open_end(line, at, mark)) {
                 let advice = "write `TODO(name): what`, or do it";
                 report.add(number, format!("`{mark}` without a name"), advice);
             }
@@ -156,17 +138,13 @@ fn is_open_end(line: &str, at: usize, mark: &str) -> bool {
     if before.is_some_and(is_word) || after.chars().next().is_some_and(is_word) {
         return false;
     }
-    let owner = after
-        .strip_prefix('(')
-        .and_then(|rest| rest.split_once("):"));
+    let owner = after.strip_prefix('(').and_then(|rest| rest.split_once("):"));
     let named = owner.is_some_and(|(name, _)| !name.is_empty() && !name.contains(' '));
     mark != "TODO" || !named
 }
 
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line))
+    text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
 #[cfg(test)]

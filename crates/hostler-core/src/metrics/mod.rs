@@ -106,17 +106,17 @@ struct JobSums {
 }
 
 impl JobSums {
-    /// Counts a job that received `gpu_time`.
+    /// Counts a job that received `gpu_time`, its current stay included. Work is lost when a stay
+    /// ends, so a current stay has lost nothing.
     fn add(&mut self, job: &Job, gpu_time: u64) {
         let (done, lost) = (job.ledger.done.0, job.ledger.lost_work.0);
-        let gpu_time = u128::from(gpu_time);
         self.preemptions += u64::from(job.ledger.preemptions);
         self.restarts += u64::from(job.ledger.restarts);
         self.lost_work += u128::from(lost);
-        self.gpu_time += gpu_time;
+        self.gpu_time += u128::from(gpu_time);
         if lost > 0 {
-            self.lost_gpu_time +=
-                gpu_time * u128::from(lost) / (u128::from(done) + u128::from(lost));
+            let (lost, all) = (u128::from(lost), u128::from(done) + u128::from(lost));
+            self.lost_gpu_time += u128::from(job.ledger.gpu_time()) * lost / all;
         }
     }
 

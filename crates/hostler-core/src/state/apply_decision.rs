@@ -89,6 +89,11 @@ impl ClusterState {
             lease.expected_end = self.now + left.at(rate);
             self.by_end.insert((lease.expected_end, id));
         }
+        // What was done at the old rate is settled before the new one counts.
+        if lease.started.is_some() {
+            let done = lease.believed_done(self.now).saturating_sub(lease.base);
+            lease.progress = Some((self.now, done));
+        }
         lease.rate = rate;
         lease.since = self.now;
         lease.placement = Arc::clone(placement);

@@ -38,6 +38,7 @@ use crate::place::PlaceRule;
 pub const DEF: PolicyDef = PolicyDef {
     kind: "conservative-backfill",
     summary: "first in, first out; others fill gaps if they delay nobody who was there before",
+    needs: &[],
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {

@@ -18,6 +18,7 @@ use crate::place::PlaceRule;
 pub const DEF: PolicyDef = PolicyDef {
     kind: "fifo",
     summary: "first in, first out; a job that does not fit blocks those behind it",
+    needs: &[],
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {

@@ -36,6 +36,7 @@ use crate::place::PlaceRule;
 pub const DEF: PolicyDef = PolicyDef {
     kind: "fifo-backfill",
     summary: "first in, first out; others fill gaps if they do not delay the first that waits",
+    needs: &[],
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {

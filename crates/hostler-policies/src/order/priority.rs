@@ -7,7 +7,7 @@
 
 use hostler_core::job::Job;
 use hostler_core::pipeline::{Cache, Head, Pipeline};
-use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
+use hostler_core::policy::{Need, Cadence, PolicyDef, defaults, settings};
 use hostler_core::predict::EstimateSource;
 use hostler_core::stage::Order;
 use hostler_core::view::View;
@@ -19,6 +19,7 @@ use crate::place::PlaceRule;
 pub const DEF: PolicyDef = PolicyDef {
     kind: "priority",
     summary: "highest priority first, then by submission",
+    needs: &[Need::Priorities],
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {

@@ -19,6 +19,7 @@ use crate::place::PlaceRule;
 pub const DEF: PolicyDef = PolicyDef {
     kind: "sjf",
     summary: "shortest believed run time first",
+    needs: &[],
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {

@@ -19,6 +19,7 @@ use crate::place::PlaceRule;
 pub const DEF: PolicyDef = PolicyDef {
     kind: "srtf",
     summary: "shortest believed remaining run time first, preempting",
+    needs: &[],
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {

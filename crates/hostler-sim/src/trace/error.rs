@@ -23,7 +23,7 @@ pub enum TraceError {
         source: std::io::Error,
     },
     /// A needed file is not there.
-    #[error("no `{name}` in `{}`; expected `{name}`, `{name}.gz` or `{name}.zst`", folder.display())]
+    #[error("no `{name}` in `{}`; expected it plain, `.gz` or `.zst`", folder.display())]
     Missing {
         /// File name without compression suffix.
         name: &'static str,
@@ -155,7 +155,7 @@ pub enum ClusterProblem {
         limit: u64,
     },
     /// Nothing to run on.
-    #[error("no nodes; add a `[[nodes]]` group with `count` of at least 1")]
+    #[error("no nodes; add at least one (`[[nodes]]` with `count`, or a row)")]
     NoNodes,
 }
 

@@ -9,9 +9,9 @@ use super::meta::Meta;
 use super::text::{TextId, TextPool};
 
 macro_rules! optional_number {
-    ($name:ident, $number:ty, $article:literal) => {
-        #[doc = concat!($article, " `", stringify!($number), "` that may be not known, kept in the")]
-        /// same space: the largest value stands for "not known".
+    ($name:ident, $number:ty) => {
+        #[doc = concat!("A `", stringify!($number), "` that may be not known, kept in the same")]
+        /// space: the largest value stands for "not known".
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name($number);
 
@@ -56,8 +56,8 @@ macro_rules! optional_number {
     };
 }
 
-optional_number!(OptU32, u32, "A");
-optional_number!(OptU64, u64, "A");
+optional_number!(OptU32, u32);
+optional_number!(OptU64, u64);
 
 /// How a job or instance ended, as its source says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -199,11 +199,11 @@ fn missing_and_doubled_files_are_named() {
         expected.assert_eq(&message.replace(&place, "FOLDER"));
     };
     check(expect![[r#"
-        no `jobs.csv` in `FOLDER`; expected `jobs.csv`, `jobs.csv.gz` or `jobs.csv.zst`
+        no `jobs.csv` in `FOLDER`; expected it plain, `.gz` or `.zst`
     "#]]);
     scratch.write("jobs.csv", JOBS);
     check(expect![[r#"
-        no `tasks.csv` in `FOLDER`; expected `tasks.csv`, `tasks.csv.gz` or `tasks.csv.zst`
+        no `tasks.csv` in `FOLDER`; expected it plain, `.gz` or `.zst`
     "#]]);
     scratch.write("tasks.csv", TASKS);
     scratch.write("tasks.csv.gz", packed("gz", TASKS));

@@ -150,3 +150,20 @@ fn every_rule_has_its_own_words() {
     words.dedup();
     assert_eq!(words.len(), Rule::ALL.len());
 }
+
+/// More than a hundred million comparisons: 20,000 kinds of nodes, 5,001 kinds of tasks.
+#[test]
+fn the_search_for_a_fitting_node_is_given_up_in_time() {
+    let mut nodes = "node_id,gpu_count,cpu_milli\n".to_owned();
+    let mut tasks = "job_id,count,cpu_milli,duration_ms\nb,1,1,1\n".to_owned();
+    for number in 1..=20_000 {
+        nodes.push_str(&format!("n{number},0,{number}\n"));
+    }
+    for number in 1..=5_001 {
+        tasks.push_str(&format!("a,1,{},1\n", 30_000 + number));
+    }
+    let trace = tables(&nodes, JOBS, &tasks, "").unwrap();
+    let findings = check(&trace);
+    let count = |rule| findings.iter().filter(|finding| finding.rule == rule).count();
+    assert_eq!((count(Rule::FitsNoNode), count(Rule::FitNotChecked)), (5000, 1));
+}

@@ -100,8 +100,8 @@ fn bad_cluster_files_are_named() {
     check_toml(
         "name = \"x\"\n",
         expect![[r#"
-        mine.toml: no nodes; add a `[[nodes]]` group with `count` of at least 1
-    "#]],
+            mine.toml: no nodes; add at least one (`[[nodes]]` with `count`, or a row)
+        "#]],
     );
     check_toml(
         &format!("{GROUP}gpus = 4\n"),
@@ -179,8 +179,8 @@ fn bad_cluster_files_are_named() {
     check_toml(
         "",
         expect![[r#"
-        mine.toml: no nodes; add a `[[nodes]]` group with `count` of at least 1
-    "#]],
+            mine.toml: no nodes; add at least one (`[[nodes]]` with `count`, or a row)
+        "#]],
     );
 }
 
@@ -196,7 +196,7 @@ fn a_table_of_nodes_gives_models_with_known_tiers() {
     assert_eq!(known_tier("unheard-of"), None);
     let empty = scratch.write("other.csv", "node_id,gpu_count,cpu_milli\n");
     expect![[r#"
-        other.csv: no nodes; add a `[[nodes]]` group with `count` of at least 1
+        other.csv: no nodes; add at least one (`[[nodes]]` with `count`, or a row)
     "#]]
     .assert_eq(&told(read_cluster(&empty)));
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use expect_test::expect;
 
-use super::super::pailike::{Draws, GpuType, PaiLike};
+use super::super::pailike::{Draws, GpuType, PaiLike, Template};
 use super::super::write::{write_jobs, write_tasks};
 use super::super::{Cluster, check, load, scaled};
 use super::told;
@@ -23,7 +23,7 @@ fn marginals_of_three_seeds_are_accepted() {
             let ok = (low..=high).contains(&value);
             accepted &= ok;
             let mark = if ok { "" } else { "  <-- outside" };
-            table.push_str(&format!("{name:<28} {value:>10.3}  {low} .. {high}{mark}\n"));
+            table.push_str(&format!("{name:<28} {value:>10.3}  {low:.2} .. {high:.2}{mark}\n"));
         }
         println!("seed {seed}\n{table}");
         assert!(accepted, "seed {seed}\n{table}");
@@ -90,8 +90,11 @@ fn shape_rows(draws: &Draws) -> Vec<Row> {
         let share = 100.0 * templates().filter(|t| t.gpu_type == kind).count() as f64 / gpu_jobs;
         rows.push(Row(name, share, target - 2.0, target + 2.0));
     }
-    let cpu: f64 = templates().map(|t| f64::from(t.count) * f64::from(t.cpu_milli)).sum();
-    let gpu: f64 = templates().map(|t| f64::from(t.count) * f64::from(t.gpu_milli)).sum();
+    let asked = |milli: fn(&Template) -> u32| -> f64 {
+        let on_gpus = templates().filter(|t| t.gpu_milli > 0);
+        on_gpus.map(|t| f64::from(t.count) * f64::from(milli(t))).sum()
+    };
+    let (cpu, gpu) = (asked(|t| t.cpu_milli), asked(|t| t.gpu_milli));
     rows.push(Row("vCPU per GPU asked", cpu / gpu, 14.0, 25.0));
     rows
 }

@@ -1,7 +1,9 @@
 //! Reading and writing of good tables.
 
+use super::super::priority::resolve;
 use super::super::read::{ReadOptions, read};
 use super::super::table::{InstanceRow, JobRow, NodeRow, OptU32, OptU64, Status, TaskRow, Trace};
+use super::super::text::{TextId, TextPool};
 use super::super::write::write;
 use super::super::{Compression, PaiLike, check};
 use super::{JOBS, NODES, Scratch, TASKS, tables, testdata};
@@ -148,4 +150,26 @@ fn the_lecture_example_reads_without_findings() {
 #[test]
 fn the_smallest_tables_are_valid() {
     assert_eq!(check(&tables(NODES, JOBS, TASKS, "").unwrap()), []);
+}
+
+#[test]
+fn texts_keep_their_ids_while_the_pool_grows() {
+    let mut pool = TextPool::default();
+    let names: Vec<_> = (0..5000).map(|number| format!("name {number}")).collect();
+    let ids: Vec<_> = names.iter().map(|name| pool.intern(name).unwrap()).collect();
+    for (name, id) in names.iter().zip(&ids) {
+        assert_eq!((pool.get(*id), pool.find(name)), (name.as_str(), Some(*id)));
+        assert_eq!(pool.intern(name), Ok(*id));
+    }
+    assert_eq!((pool.len(), pool.find("other")), (5001, None));
+    assert_eq!((pool.get(TextId::EMPTY), pool.find("")), ("", Some(TextId::EMPTY)));
+}
+
+#[test]
+fn priority_classes_are_numbers_or_known_names() {
+    let classes = ["", "12", "-3", "BE", "Spot", "low", "normal", "LS", "HP", "Production", "x"];
+    let values = classes.map(resolve);
+    let known = [0, 12, -3, -1, -1, -1, 0, 1, 1, 2].map(Some);
+    assert_eq!(values[..10], known);
+    assert_eq!(values[10], None);
 }

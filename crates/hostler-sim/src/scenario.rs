@@ -1,0 +1,287 @@
+//! Scenarios: what a trace does not tell. Speeds, costs of saving, failures.
+//!
+//! ```toml
+//! [checkpoint]             # for every job
+//! save_secs = 30
+//! load_secs = 60
+//! every_secs = 600
+//!
+//! [physics]
+//! start_delay_secs = 5
+//!
+//! [[profile]]              # jobs whose tasks.csv says model = "resnet50"; "*" is all others
+//! model = "resnet50"
+//! gpus = { V100 = 1.0, T4 = 0.4 }
+//! cluster = 0.85           # slower over several racks; also `rack`, `node`
+//! shared = 0.8             # slower beside another job on the same GPU
+//!
+//! [[fault]]
+//! kind = "node-down"       # also "start-fails" and "report"
+//! node = "v100-0001"
+//! at_secs = 3600
+//! for_secs = 7200
+//!
+//! [failures]               # by chance, on every node
+//! mtbf_hours = 1000
+//! repair_hours = 4
+//! seed = 1
+//! ```
+
+use std::collections::BTreeMap;
+
+use hostler_core::id::{JobId, ModelId, NodeId, ProfileKey};
+use hostler_core::job::Checkpoint;
+use hostler_core::profile::{Profile, Reach};
+use hostler_core::units::{Rate, Span, Time};
+use serde::Deserialize;
+
+use crate::lower::Workload;
+use crate::trace::random::Random;
+use crate::world::{Astray, Fault, Report};
+
+/// Failures by chance that one scenario may bring.
+const FAILURES_MAX: usize = 1_000_000;
+
+/// What a trace does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    checkpoint: CheckpointCost,
+    physics: Delays,
+    profile: Vec<Speed>,
+    fault: Vec<Wrong>,
+    failures: Option<Failures>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CheckpointCost {
+    save_secs: f64,
+    load_secs: f64,
+    every_secs: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Delays {
+    start_delay_secs: f64,
+    wake_delay_secs: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Speed {
+    model: String,
+    #[serde(default)]
+    gpus: BTreeMap<String, f64>,
+    node: Option<f64>,
+    rack: Option<f64>,
+    cluster: Option<f64>,
+    shared: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
+enum Wrong {
+    NodeDown { node: String, at_secs: f64, for_secs: Option<f64> },
+    StartFails { job: String, times: u32 },
+    Report { job: String, of: ReportName, how: HowName, secs: Option<f64>, times: Option<u32> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ReportName {
+    Start,
+    Stop,
+    Finish,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum HowName {
+    Late,
+    Twice,
+    Never,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failures {
+    mtbf_hours: f64,
+    repair_hours: f64,
+    #[serde(default)]
+    seed: u64,
+}
+
+/// What is wrong with a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// The text is no scenario.
+    #[error("{0}")]
+    Syntax(String),
+    /// A number makes no sense.
+    #[error("`{key}`: {value}; {wanted}")]
+    Number {
+        /// Where.
+        key: &'static str,
+        /// The number.
+        value: String,
+        /// What would do.
+        wanted: &'static str,
+    },
+    /// A name that the cluster or the trace does not have.
+    #[error("no {what} `{name}`")]
+    Unknown {
+        /// `node`, `job` or `GPU model`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+}
+
+impl Scenario {
+    /// Reads a scenario; unknown keys are errors.
+    pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let message = error.message().replace('\n', " ");
+            ScenarioError::Syntax(format!("line {line}: {message}"))
+        })
+    }
+
+    /// Makes the scenario part of a workload.
+    pub fn apply(&self, workload: &mut Workload) -> Result<(), ScenarioError> {
+        workload.checkpoint = Checkpoint {
+            save: span("save_secs", self.checkpoint.save_secs)?,
+            load: span("load_secs", self.checkpoint.load_secs)?,
+            every: span("every_secs", self.checkpoint.every_secs)?,
+        };
+        workload.site.physics.start_delay =
+            span("start_delay_secs", self.physics.start_delay_secs)?;
+        workload.site.physics.wake_delay = span("wake_delay_secs", self.physics.wake_delay_secs)?;
+        for (at, speed) in self.profile.iter().enumerate() {
+            let key = ProfileKey(at as u32);
+            let profile = speed.profile(workload)?;
+            workload.site.physics.profiles.insert(key, profile);
+            workload.assign_profile(&speed.model, key);
+        }
+        for wrong in &self.fault {
+            let fault = wrong.fault(workload)?;
+            workload.site.faults.push(fault);
+        }
+        self.failures.as_ref().map_or(Ok(()), |failures| failures.apply(workload))
+    }
+}
+
+impl Speed {
+    fn profile(&self, workload: &Workload) -> Result<Profile, ScenarioError> {
+        let mut profile = Profile::default();
+        for (name, factor) in &self.gpus {
+            let model = workload.site.models.iter().position(|model| *model.name == **name);
+            let model = model.ok_or_else(|| unknown("GPU model", name))?;
+            profile.models.push((ModelId(model as u32), rate("gpus", *factor)?));
+        }
+        let reaches =
+            [(Reach::Node, self.node), (Reach::Rack, self.rack), (Reach::Cluster, self.cluster)];
+        for (reach, factor) in reaches {
+            if let Some(factor) = factor {
+                profile.reach.push((reach, rate("reach", factor)?));
+            }
+        }
+        profile.shared = self.shared.map(|factor| rate("shared", factor)).transpose()?;
+        Ok(profile)
+    }
+}
+
+impl Wrong {
+    fn fault(&self, workload: &Workload) -> Result<Fault, ScenarioError> {
+        let job = |name: &str| {
+            let trace = workload.trace();
+            let named = |row: &crate::trace::JobRow| trace.text.get(row.job_id) == name;
+            let at = trace.jobs.iter().position(named).ok_or_else(|| unknown("job", name))?;
+            Ok::<JobId, ScenarioError>(JobId(at as u32))
+        };
+        Ok(match self {
+            Wrong::NodeDown { node, at_secs, for_secs } => {
+                let named = workload.site.nodes.iter().position(|known| *known.name == **node);
+                let node = NodeId(named.ok_or_else(|| unknown("node", node))? as u32);
+                let at = Time(span("at_secs", *at_secs)?.0);
+                let lasts = for_secs.map(|secs| span("for_secs", secs)).transpose()?;
+                Fault::NodeDown { node, at, lasts }
+            }
+            Wrong::StartFails { job: name, times } => {
+                Fault::StartFails { job: job(name)?, times: *times }
+            }
+            Wrong::Report { job: name, of, how, secs, times } => {
+                let of = match of {
+                    ReportName::Start => Report::Start,
+                    ReportName::Stop => Report::Stop,
+                    ReportName::Finish => Report::Finish,
+                };
+                let by = span("secs", secs.unwrap_or(60.0))?;
+                let astray = match how {
+                    HowName::Late => Astray::Late(by),
+                    HowName::Twice => Astray::Twice(by),
+                    HowName::Never => Astray::Never,
+                };
+                Fault::Report { job: job(name)?, of, astray, times: times.unwrap_or(1) }
+            }
+        })
+    }
+}
+
+impl Failures {
+    /// Draws failures of every node until a while after the last submission.
+    fn apply(&self, workload: &mut Workload) -> Result<(), ScenarioError> {
+        let mtbf = positive("mtbf_hours", self.mtbf_hours)? * 3600.0;
+        let repair = positive("repair_hours", self.repair_hours)? * 3600.0;
+        let last = workload.trace().jobs.last().map_or(0, |job| job.submit_ms) as f64 / 1000.0;
+        let horizon = last * 2.0 + 86_400.0;
+        let mut random = Random::new(self.seed);
+        for node in 0..workload.site.nodes.len() as u32 {
+            let mut at = 0.0;
+            loop {
+                at += random.exponential() * mtbf;
+                if at > horizon || workload.site.faults.len() >= FAILURES_MAX {
+                    break;
+                }
+                let lasts = random.exponential() * repair;
+                workload.site.faults.push(Fault::NodeDown {
+                    node: NodeId(node),
+                    at: Time(span("mtbf_hours", at)?.0),
+                    lasts: Some(span("repair_hours", lasts)?),
+                });
+                at += lasts;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unknown(what: &'static str, name: &str) -> ScenarioError {
+    ScenarioError::Unknown { what, name: name.to_owned() }
+}
+
+/// Ten years: longer than any trace.
+const SECS_MAX: f64 = 3.2e8;
+
+fn span(key: &'static str, secs: f64) -> Result<Span, ScenarioError> {
+    let wanted = "a number of seconds from 0 to ten years";
+    let sane = secs.is_finite() && (0.0..=SECS_MAX).contains(&secs);
+    let error = ScenarioError::Number { key, value: secs.to_string(), wanted };
+    if sane { Ok(Span((secs * 1e6).round() as u64)) } else { Err(error) }
+}
+
+fn positive(key: &'static str, value: f64) -> Result<f64, ScenarioError> {
+    let wanted = "a number above 0 and up to a million";
+    let sane = value.is_finite() && value > 0.0 && value <= 1e6;
+    let error = ScenarioError::Number { key, value: value.to_string(), wanted };
+    if sane { Ok(value) } else { Err(error) }
+}
+
+fn rate(key: &'static str, factor: f64) -> Result<Rate, ScenarioError> {
+    let wanted = "a factor above 0 and up to 1000";
+    let sane = factor.is_finite() && factor > 0.0 && factor <= 1000.0;
+    let error = ScenarioError::Number { key, value: factor.to_string(), wanted };
+    if sane { Ok(Rate(((factor * 1e6).round() as u32).max(1))) } else { Err(error) }
+}

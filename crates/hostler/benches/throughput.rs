@@ -1,0 +1,78 @@
+//! How fast the simulator is: prints events per second and memory, asserts nothing.
+//!
+//! Run with `cargo bench --bench throughput`, or with arguments after `--`: a number of jobs, a
+//! load and policies (`cargo bench --bench throughput -- 100000 0.9 fifo sjf`).
+
+use std::time::Instant;
+
+use hostler_core::metrics::{Metrics, Series};
+use hostler_sim::lower::Workload;
+use hostler_sim::run::simulate;
+use hostler_sim::trace::{Cluster, PaiLike};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    println!(
+        "{:>9} {:>5}  {:14} {:>9} {:>8} {:>11} {:>10} {:>9} {:>8}",
+        "jobs",
+        "load",
+        "policy",
+        "events",
+        "wall s",
+        "events/s",
+        "max queue",
+        "avg jct s",
+        "peak MiB"
+    );
+    match words.as_slice() {
+        [] => standard(),
+        [jobs, load, policies @ ..] => {
+            let jobs = jobs.parse().expect("the first word is a number of jobs");
+            let load = load.parse().expect("the second word is a load");
+            let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
+            case(jobs, load, &policies);
+        }
+        [_] => panic!("give jobs, load and policies"),
+    }
+}
+
+/// The table of the manual: cost per event does not grow with the number of jobs.
+fn standard() {
+    for jobs in [10_000, 100_000, 1_000_000] {
+        case(jobs, 0.9, &["fifo", "sjf"]);
+    }
+    case(1_000_000, 1.3, &["fifo", "sjf"]);
+}
+
+fn case(jobs: u32, load: f64, policies: &[&str]) {
+    let cluster = Cluster::pai();
+    let options = PaiLike { jobs, seed: 1, ..PaiLike::default() };
+    let options = options.at_load(load, &cluster).expect("the load can be reached");
+    let trace = options.generate().expect("the generator's own trace is valid");
+    let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
+    for kind in policies {
+        let policy = hostler_policies::build(kind, &toml::Table::new()).expect("the policy exists");
+        let started = Instant::now();
+        let watch = (Metrics::default(), Series::default());
+        let finished = simulate(&workload, policy, watch, None);
+        let wall = started.elapsed().as_secs_f64();
+        let (metrics, series) = finished.watch;
+        let summary = metrics.summary(&finished.state);
+        let queue = series.points(&finished.state).queue.into_iter().fold(0.0, f64::max);
+        println!(
+            "{jobs:>9} {load:>5.2}  {kind:14} {:>9} {wall:>8.2} {:>11.0} {queue:>10.0} {:>9.0} {:>8.0}",
+            finished.events,
+            finished.events as f64 / wall,
+            summary.avg_jct_s,
+            peak_mib(),
+        );
+    }
+}
+
+/// Peak memory of the process so far, in MiB; zero where the system does not tell.
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}

@@ -1,0 +1,197 @@
+//! `hostler compare`: the main job.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use hostler_core::id::NodeId;
+use hostler_core::metrics::{Heat, Metrics, Series, Which};
+use hostler_core::state::ClusterState;
+use hostler_sim::lower::Workload;
+use hostler_sim::report::data::{self, Report, Run};
+use hostler_sim::report::{render, table, thin};
+use hostler_sim::run;
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use super::RunJson;
+use super::simulate::warn_of_stranded;
+use crate::cli::Compare;
+use crate::progress::{Bars, Counter};
+use crate::settings::Chosen;
+use crate::{columns, input, memory};
+
+/// Points of a distribution in the report.
+const CDF_POINTS: usize = 400;
+
+/// Simulates the policies and shows how they compare.
+pub fn run(args: &Compare) -> Result<()> {
+    let (chosen, notes) = choose(args)?;
+    let loaded = input::load(&args.input)?;
+    let (chosen, mut notes) = keep_applicable(chosen, &loaded.workload, args, notes);
+    if chosen.is_empty() {
+        bail!("no policy applies to this workload; name some with `--policies`");
+    }
+    let results = simulate_all(&chosen, &loaded.workload, args);
+    if args.json {
+        let runs: Vec<&RunJson> = results.iter().map(|(json, _)| json).collect();
+        let result = json!({ "workload": loaded.words, "runs": runs });
+        writeln!(std::io::stdout().lock(), "{}", serde_json::to_string_pretty(&result)?)?;
+    }
+    notes.push("Times are over finished jobs; percentiles are by nearest rank.".to_owned());
+    let report = Report {
+        title: "Hostler: policies compared".to_owned(),
+        subtitle: loaded.words,
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        columns: columns::columns(),
+        runs: results.into_iter().map(|(_, run)| run).collect(),
+        notes,
+    };
+    if !args.json {
+        let mut out = std::io::stdout().lock();
+        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        writeln!(out, "{}\n", report.subtitle)?;
+        writeln!(out, "{}", table::text(&report, colour))?;
+    }
+    std::fs::write(&args.out, render(&report))
+        .with_context(|| format!("cannot write `{}`", args.out.display()))?;
+    eprintln!("report: {}", args.out.display());
+    Ok(())
+}
+
+/// The policies that were asked for, or all.
+fn choose(args: &Compare) -> Result<(Vec<Chosen>, Vec<String>)> {
+    if args.policies.is_empty() {
+        let all = hostler_policies::all().map(|def| Chosen::new(def.kind, std::iter::empty()));
+        return Ok((all.collect::<Result<_>>()?, Vec::new()));
+    }
+    let named = args.policies.iter().map(|text| Chosen::parse(text));
+    Ok((named.collect::<Result<_>>()?, Vec::new()))
+}
+
+/// Leaves out policies that have nothing to go by in this workload, unless they were named.
+fn keep_applicable(
+    chosen: Vec<Chosen>,
+    workload: &Workload,
+    args: &Compare,
+    mut notes: Vec<String>,
+) -> (Vec<Chosen>, Vec<String>) {
+    if !args.policies.is_empty() {
+        return (chosen, notes);
+    }
+    let lacks = workload.lacks();
+    let mut kept = Vec::new();
+    for policy in chosen {
+        match policy.def.needs.iter().find(|need| lacks.contains(need)) {
+            Some(need) => {
+                let note = format!("{} is left out: {need}.", policy.def.kind);
+                eprintln!("{note}");
+                notes.push(note);
+            }
+            None => kept.push(policy),
+        }
+    }
+    (kept, notes)
+}
+
+/// Runs all simulations on as many threads as there are cores. Results come in the order asked.
+fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<(RunJson, Run)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.unwrap_or(cores).clamp(1, chosen.len());
+    let width = chosen.iter().map(|chosen| chosen.def.kind.len()).max().unwrap_or(0);
+    let bars = Bars::new(width);
+    let jobs = workload.job_count() as u64;
+    let bars: Vec<ProgressBar> =
+        chosen.iter().map(|chosen| bars.jobs(chosen.def.kind, jobs)).collect();
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, (RunJson, Run))>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(policy) = chosen.get(at) else { break };
+                    bars[at].reset_elapsed();
+                    let result = simulate_one(policy, workload, &bars[at]);
+                    bars[at].finish();
+                    results.lock().expect("no simulation panics").push((at, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("no simulation panics");
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (RunJson, Run) {
+    let watch =
+        ((Metrics::default(), Series::default()), (Heat::default(), Counter::new(bar.clone())));
+    let started = Instant::now();
+    let finished = run::simulate(workload, chosen.build(), watch, None);
+    let wall_s = started.elapsed().as_secs_f64();
+    let ((metrics, series), (heat, _)) = finished.watch;
+    warn_of_stranded(&finished.state);
+    let summary = metrics.summary(&finished.state);
+    let points = series.points(&finished.state);
+    let run = Run {
+        policy: chosen.def.kind.to_owned(),
+        settings: chosen.short(),
+        summary: chosen.def.summary.to_owned(),
+        values: columns::values(&summary),
+        jct_cdf: cdf(&metrics.distribution(Which::Jct)),
+        wait_cdf: cdf(&metrics.distribution(Which::Wait)),
+        series: data::Series {
+            times_s: points.times_s,
+            queue: points.queue,
+            allocated: points.allocated,
+            used: points.used,
+        },
+        tenants: tenants(&summary),
+        heat: heat_map(&heat, &finished.state),
+    };
+    let json = RunJson {
+        policy: run.policy.clone(),
+        settings: run.settings.clone(),
+        summary,
+        events: finished.events,
+        wall_s,
+        peak_rss_mib: memory::peak_rss_mib(),
+    };
+    (json, run)
+}
+
+fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
+    let count = sorted.len() as f64;
+    let points = sorted.iter().enumerate().map(|(at, value)| (*value, (at + 1) as f64 / count));
+    thin(&points.collect::<Vec<_>>(), CDF_POINTS)
+}
+
+fn tenants(summary: &hostler_core::metrics::Summary) -> Vec<data::Tenant> {
+    let tenant = |tenant: &hostler_core::metrics::TenantSummary| data::Tenant {
+        name: tenant.name.to_string(),
+        jobs: tenant.finished.jobs,
+        gpu_hours: tenant.gpu_hours,
+        avg_jct_s: tenant.finished.avg_jct_s,
+        avg_wait_s: tenant.finished.avg_wait_s,
+        p99_wait_s: tenant.finished.p99_wait_s,
+    };
+    summary.by_tenant.iter().map(tenant).collect()
+}
+
+/// Only machines with GPUs: the map shows where those are.
+fn heat_map(heat: &Heat, state: &ClusterState) -> data::Heat {
+    let map = heat.map(state);
+    let time = |column: usize| (map.start.0 + map.width.0 * column as u64) as f64 / 1e6;
+    let mut shown =
+        data::Heat { times_s: (0..map.columns).map(time).collect(), ..data::Heat::default() };
+    for node in state.nodes() {
+        let Some(model) = node.spec.gpu_model else { continue };
+        shown.machines.push(node.spec.name.to_string());
+        shown.groups.push(state.model(model).name.to_string());
+        shown.cells.extend_from_slice(map.row(NodeId(node.id.0)));
+    }
+    shown
+}

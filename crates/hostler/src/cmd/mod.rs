@@ -1,0 +1,25 @@
+//! One file per command.
+
+mod compare;
+mod completions;
+mod policies;
+mod replay;
+mod simulate;
+mod trace;
+
+use anyhow::Result;
+pub use simulate::RunJson;
+
+use crate::cli::{Cli, Command};
+
+/// Runs the command.
+pub fn run(cli: Cli) -> Result<()> {
+    match cli.command {
+        Command::Compare(args) => compare::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Policies(args) => policies::run(&args),
+        Command::Trace(args) => trace::run(&args.command),
+        Command::Replay(args) => replay::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    }
+}

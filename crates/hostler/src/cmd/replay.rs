@@ -1,0 +1,118 @@
+//! `hostler replay`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+
+use anyhow::{Context, Result, bail};
+use hostler_core::engine::Engine;
+use hostler_core::event::Event;
+use hostler_core::metrics::Metrics;
+use hostler_core::policy::Policy;
+use hostler_core::record::Record;
+use hostler_core::replay::{Mismatch, Replay};
+use serde_json::json;
+
+use crate::cli;
+
+/// Bytes of one line of a log: a batch of a million facts fits, a file without lines does not.
+const LINE_MAX: u64 = 1 << 30;
+
+/// Folds a log and shows its end.
+pub fn run(args: &cli::Replay) -> Result<()> {
+    let name = args.log.display().to_string();
+    let file = File::open(&args.log).with_context(|| format!("cannot read `{name}`"))?;
+    let mut lines = Lines { input: BufReader::new(file), name, number: 0 };
+    let Some(first) = lines.next()? else { bail!("`{}` is empty", lines.name) };
+    let engine = Engine::new(policy_of(&first, &lines.name)?, Metrics::default()).with_builder(
+        Box::new(|settings| {
+            hostler_policies::from_toml(settings).expect("the border checked the policy")
+        }),
+    );
+    let mut replay = Replay::new(engine, args.check);
+    feed(&mut replay, &first)?;
+    while let Some(record) = lines.next()? {
+        feed(&mut replay, &record)?;
+    }
+    let (records, compared) = (replay.records, replay.compared);
+    let engine = replay.into_engine();
+    let summary = engine.watch().summary(engine.state());
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let result = json!({
+            "records": records,
+            "events": engine.events(),
+            "decisions_compared": args.check.then_some(compared),
+            "summary": summary,
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{records} records, {} facts, up to {} s",
+        engine.events(),
+        engine.state().now()
+    )?;
+    writeln!(
+        out,
+        "jobs: {} done, {} failed, {} rejected, {} not over",
+        summary.jobs_done, summary.jobs_failed, summary.jobs_rejected, summary.jobs_unfinished
+    )?;
+    writeln!(out, "avg jct {:.2} s, makespan {:.2} s", summary.avg_jct_s, summary.makespan_s)?;
+    if args.check {
+        writeln!(out, "the policy was asked again: {compared} decisions, all the same")?;
+    }
+    Ok(())
+}
+
+fn feed(replay: &mut Replay<Metrics>, record: &Record) -> Result<()> {
+    replay.feed(record).map_err(|Mismatch { record, logged, again }| {
+        let at = logged.iter().zip(&again).take_while(|(one, other)| one == other).count();
+        let show = |decisions: &[_], at: usize| match decisions.get(at) {
+            Some(decision) => format!("{decision:?}"),
+            None => "nothing more".to_owned(),
+        };
+        let (logged, again) = (show(&logged, at), show(&again, at));
+        anyhow::anyhow!("record {record}: logged was\n  {logged}\nthe policy now says\n  {again}")
+    })
+}
+
+/// The policy that the log begins with.
+fn policy_of(first: &Record, name: &str) -> Result<Box<dyn Policy>> {
+    let Record::Input { events, .. } = first else { bail!("`{name}` does not begin with facts") };
+    let settings = events.iter().find_map(|event| match event {
+        Event::PolicyChanged { settings } => Some(settings),
+        _ => None,
+    });
+    let Some(settings) = settings else { bail!("`{name}` does not begin with a policy") };
+    Ok(hostler_policies::from_toml(settings)?)
+}
+
+struct Lines {
+    input: BufReader<File>,
+    name: String,
+    number: u64,
+}
+
+impl Lines {
+    /// The next record. A last line that was cut off by a crash is left out with a warning.
+    fn next(&mut self) -> Result<Option<Record>> {
+        let mut line = Vec::new();
+        self.number += 1;
+        let (name, number) = (&self.name, self.number);
+        let mut limited = (&mut self.input).take(LINE_MAX);
+        let read = limited.read_until(b'\n', &mut line);
+        if read.with_context(|| format!("cannot read `{name}`"))? == 0 {
+            return Ok(None);
+        }
+        if line.last() != Some(&b'\n') {
+            if line.len() as u64 >= LINE_MAX {
+                bail!("{name}:{number}: longer than {LINE_MAX} bytes; this is no log");
+            }
+            eprintln!("warning: {name}:{number}: the last line is cut off and left out");
+            return Ok(None);
+        }
+        let record = serde_json::from_slice(&line);
+        record.map(Some).with_context(|| format!("{name}:{number}: no record of a log"))
+    }
+}

@@ -1,0 +1,129 @@
+//! `hostler simulate`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use hostler_core::metrics::{Metrics, Summary};
+use hostler_core::record::Record;
+use hostler_core::state::ClusterState;
+use hostler_sim::run::{self, Log};
+use serde::Serialize;
+
+use crate::cli::Simulate;
+use crate::progress::{Bars, Counter};
+use crate::settings::Chosen;
+use crate::{columns, input, memory};
+
+/// Jobs that are named when a run cannot go on.
+const STRANDED_SHOWN: usize = 5;
+
+/// A run in numbers, as `--json` prints it.
+#[derive(Serialize)]
+pub struct RunJson {
+    /// Name of the policy.
+    pub policy: String,
+    /// Its settings in short.
+    pub settings: String,
+    /// All measures.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// Facts taken in.
+    pub events: u64,
+    /// Seconds that the simulation took.
+    pub wall_s: f64,
+    /// Most memory that the process held, over all runs so far.
+    pub peak_rss_mib: Option<f64>,
+}
+
+/// Simulates one policy.
+pub fn run(args: &Simulate) -> Result<()> {
+    let chosen = Chosen::new(&args.policy, args.set.iter().map(String::as_str))?;
+    let loaded = input::load(&args.input)?;
+    let sink = args.log.as_deref().map(LogFile::create).transpose()?;
+    let log = sink.as_ref().map(|sink| sink.log(&chosen));
+    let bar = Bars::new(0).jobs(chosen.def.kind, loaded.workload.job_count() as u64);
+    let watch = (Metrics::default(), Counter::new(bar.clone()));
+    let started = Instant::now();
+    let finished = run::simulate(&loaded.workload, chosen.build(), watch, log);
+    let wall_s = started.elapsed().as_secs_f64();
+    bar.finish_and_clear();
+    if let Some(sink) = sink {
+        sink.finish()?;
+    }
+    warn_of_stranded(&finished.state);
+    let summary = finished.watch.0.summary(&finished.state);
+    let result = RunJson {
+        policy: chosen.def.kind.to_owned(),
+        settings: chosen.short(),
+        summary,
+        events: finished.events,
+        wall_s,
+        peak_rss_mib: memory::peak_rss_mib(),
+    };
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?;
+    } else {
+        writeln!(out, "{}: {}", result.policy, loaded.words)?;
+        writeln!(out, "{}", columns::list(&result))?;
+    }
+    Ok(())
+}
+
+/// Jobs that can never run any more are named, with the reason they have.
+pub fn warn_of_stranded(state: &ClusterState) {
+    let left = state.job_count();
+    if left == 0 {
+        return;
+    }
+    eprintln!("warning: {left} jobs were left when nothing could happen any more:");
+    for job in state.jobs().take(STRANDED_SHOWN) {
+        eprintln!("  job `{}`: {}", job.spec.name, job.reason);
+    }
+}
+
+/// A log on its way to a file. The first failure is kept and told at the end.
+struct LogFile {
+    state: Arc<Mutex<LogState>>,
+    name: String,
+}
+
+struct LogState {
+    out: BufWriter<File>,
+    failed: Option<std::io::Error>,
+}
+
+impl LogFile {
+    fn create(path: &Path) -> Result<LogFile> {
+        let name = path.display().to_string();
+        let file = File::create(path).with_context(|| format!("cannot write `{name}`"))?;
+        let state = LogState { out: BufWriter::new(file), failed: None };
+        Ok(LogFile { state: Arc::new(Mutex::new(state)), name })
+    }
+
+    fn log(&self, chosen: &Chosen) -> Log {
+        let state = Arc::clone(&self.state);
+        let recorder = move |record: &Record| {
+            let mut state = state.lock().expect("the writer does not panic");
+            let LogState { out, failed } = &mut *state;
+            if failed.is_none() {
+                let written = serde_json::to_writer(&mut *out, record).map_err(Into::into);
+                *failed = written.and_then(|()| out.write_all(b"\n")).err();
+            }
+        };
+        Log { recorder: Box::new(recorder), policy: chosen.toml() }
+    }
+
+    fn finish(self) -> Result<()> {
+        let mut state = self.state.lock().expect("the writer does not panic");
+        let result = match state.failed.take() {
+            Some(error) => Err(error),
+            None => state.out.flush(),
+        };
+        result.with_context(|| format!("cannot write `{}`", self.name))
+    }
+}

@@ -1,0 +1,117 @@
+//! `hostler trace`.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use hostler_sim::trace::pailike::Format;
+use hostler_sim::trace::{self, Compression, ConvertOptions, PaiLike, ReadOptions, Severity};
+use serde_json::json;
+
+use crate::cli::{GenCommand, GenPaiLike, TraceCheck, TraceCommand, TraceConvert};
+use crate::progress;
+
+/// Runs one of the trace commands.
+pub fn run(command: &TraceCommand) -> Result<()> {
+    match command {
+        TraceCommand::Check(args) => check(args),
+        TraceCommand::Convert(args) => convert(args),
+        TraceCommand::Gen(args) => match &args.command {
+            GenCommand::PaiLike(args) => pai_like(args),
+        },
+    }
+}
+
+fn check(args: &TraceCheck) -> Result<()> {
+    let bar = progress::bytes("reading");
+    let mut advance = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let options = ReadOptions { skip_instances: false, progress: Some(&mut advance) };
+    let trace = trace::read(&args.dir, options)?;
+    bar.finish_and_clear();
+    let findings = trace::check(&trace);
+    let errors = findings.iter().filter(|finding| finding.severity() == Severity::Error).count();
+    let warnings = findings.len() - errors;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        let result = json!({
+            "jobs": trace.jobs.len(),
+            "tasks": trace.tasks.len(),
+            "nodes": trace.nodes.len(),
+            "errors": errors,
+            "warnings": warnings,
+            "findings": lines,
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?;
+    } else {
+        for finding in &findings {
+            writeln!(out, "{finding}")?;
+        }
+        let (jobs, tasks, nodes) = (trace.jobs.len(), trace.tasks.len(), trace.nodes.len());
+        writeln!(
+            out,
+            "{jobs} jobs, {tasks} tasks, {nodes} nodes: {errors} errors, {warnings} warnings"
+        )?;
+    }
+    if errors > 0 {
+        bail!("{errors} faults in `{}`", args.dir.display());
+    }
+    Ok(())
+}
+
+fn packing(name: &str) -> Result<Compression> {
+    Ok(match name {
+        "none" => Compression::None,
+        "gzip" | "gz" => Compression::Gzip,
+        "zstd" | "zst" => Compression::Zstd,
+        other => bail!("unknown packing `{other}`; known: none, gzip, zstd"),
+    })
+}
+
+fn convert(args: &TraceConvert) -> Result<()> {
+    let options = ConvertOptions {
+        from: args.from.clone(),
+        packing: packing(&args.compress)?,
+        keep_times: args.keep_times,
+        strict: args.strict,
+    };
+    let bar = progress::bytes("reading");
+    let mut advance = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let converted = trace::convert(&args.input, &args.output, &options, &mut advance)?;
+    bar.finish_and_clear();
+    let mut out = std::io::stdout().lock();
+    for (input, rows) in &converted.rows_read {
+        writeln!(out, "read {rows} rows of {input} ({})", converted.importer)?;
+    }
+    for (reason, rows) in &converted.dropped {
+        writeln!(out, "dropped {rows} rows: {reason}")?;
+    }
+    for (table, rows) in &converted.rows {
+        writeln!(out, "wrote {rows} rows of {table}")?;
+    }
+    Ok(())
+}
+
+fn pai_like(args: &GenPaiLike) -> Result<()> {
+    let format = Format::NAMES.iter().find(|(_, name)| *name == args.format);
+    let Some((format, _)) = format else {
+        let known: Vec<&str> = Format::NAMES.iter().map(|(_, name)| *name).collect();
+        bail!("unknown format `{}`; known: {}", args.format, known.join(", "));
+    };
+    let mut options =
+        PaiLike { jobs: args.jobs, seed: args.seed, per_hour: args.per_hour, scale: args.scale };
+    let spinner = progress::spinner("generating");
+    if let Some(load) = args.load {
+        options = options.at_load(load, &options.cluster())?;
+    }
+    options.write(&args.out, *format, packing(&args.compress)?)?;
+    spinner.finish_and_clear();
+    let PaiLike { jobs, per_hour, .. } = options;
+    println!("{jobs} jobs, {per_hour:.1} per hour, in {}", args.out.display());
+    Ok(())
+}

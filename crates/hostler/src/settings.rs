@@ -1,0 +1,50 @@
+//! Policies as they are named on the command line.
+
+use anyhow::Result;
+use hostler_core::policy::{Policy, PolicyDef};
+
+/// A policy with its settings.
+#[derive(Clone)]
+pub struct Chosen {
+    /// Its entry in the registry.
+    pub def: &'static PolicyDef,
+    /// Settings that differ from the defaults.
+    pub settings: toml::Table,
+}
+
+impl Chosen {
+    /// A policy with `KEY=VALUE` settings, checked.
+    pub fn new<'a>(kind: &str, pairs: impl Iterator<Item = &'a str>) -> Result<Chosen> {
+        let def = hostler_policies::find(kind)?;
+        let settings = hostler_policies::settings_from_pairs(pairs)?;
+        (def.build)(&settings)?;
+        Ok(Chosen { def, settings })
+    }
+
+    /// Reads `KIND[:KEY=VALUE..]`.
+    pub fn parse(text: &str) -> Result<Chosen> {
+        let mut parts = text.split(':');
+        Chosen::new(parts.next().unwrap_or_default(), parts)
+    }
+
+    /// Makes the policy.
+    pub fn build(&self) -> Box<dyn Policy> {
+        (self.def.build)(&self.settings).expect("the settings were checked when they were read")
+    }
+
+    /// The settings in short: `preempt=true`.
+    pub fn short(&self) -> String {
+        let pairs = self.settings.iter().map(|(key, value)| match value.as_str() {
+            Some(text) => format!("{key}={text}"),
+            None => format!("{key}={value}"),
+        });
+        pairs.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The policy as TOML, for the log.
+    pub fn toml(&self) -> String {
+        let mut table = self.settings.clone();
+        table.insert("kind".to_owned(), self.def.kind.into());
+        toml::Table::from_iter([("policy".to_owned(), table.into())]).to_string()
+    }
+}
