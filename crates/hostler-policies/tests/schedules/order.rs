@@ -273,3 +273,49 @@ fn a_job_that_can_never_run_is_rejected_with_the_reason() {
             "#]],
     );
 }
+
+#[test]
+fn a_gang_that_lost_a_node_is_stopped_once() {
+    // At 4 the gang `a` loses a node, and in the same instant `b` wants its place.
+    check(
+        "kind = 'sjf'\npreempt = true",
+        "
+        node x  gpus 1
+        node y  gpus 1
+        job a  at 0  gpus 1  count 2  for 50
+        fault node-down y at 4 for 10
+        job b  at 4  gpus 1  for 20
+        ",
+        expect![[r#"
+            a  0..4 24..74
+            b  4..24
+            avg jct 47.00  makespan 74  preemptions 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_starts_beside_the_room_that_is_kept_for_another() {
+    // `c` takes the place of `a` on the first node, which saves until 20. The rule wants `d` on
+    // that node too, but the other has room at once.
+    check(
+        "kind = 'priority'\npreempt = true\nplace = 'first-fit'",
+        "
+        node x  gpus 2
+        node y  gpus 2
+        job a  at 0   gpus 1  for 50  save 10
+        job f  at 1   gpus 1  for 5
+        job e  at 2   gpus 1  for 50  priority 3
+        job c  at 10  gpus 2  for 20  priority 2
+        job d  at 10  gpus 1  for 20  priority 1
+        ",
+        expect![[r#"
+            a  0..20 30..70
+            f  1..6
+            e  2..52
+            c  20..40
+            d  10..30
+            avg jct 35.00  makespan 70  preemptions 1
+        "#]],
+    );
+}
