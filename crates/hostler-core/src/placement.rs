@@ -12,7 +12,7 @@ use crate::units::{Mib, Milli, Rate, Span, Time};
 /// Where all tasks of a job are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// One entry per role and node.
+    /// One entry per role and node, in order of nodes once it is planned.
     pub parts: Vec<Part>,
 }
 
@@ -91,6 +91,13 @@ impl Placement {
     /// Tasks of one role.
     pub fn tasks_of(&self, gang: u32) -> u32 {
         self.parts.iter().filter(|part| part.gang == gang).map(|part| part.tasks).sum()
+    }
+
+    /// The parts on one node, of a placement that is planned.
+    pub fn on(&self, node: NodeId) -> &[Part] {
+        let first = self.parts.partition_point(|part| part.node < node);
+        let count = self.parts[first..].iter().take_while(|part| part.node == node).count();
+        &self.parts[first..first + count]
     }
 
     /// Number of different nodes. Parts of one role never repeat a node.

@@ -87,8 +87,9 @@ impl<'a> Plan<'a> {
     }
 
     /// Starts a waiting job.
-    pub fn start(&mut self, job: JobId, placement: Placement) -> Result<LeaseId, PlanError> {
+    pub fn start(&mut self, job: JobId, mut placement: Placement) -> Result<LeaseId, PlanError> {
         self.check_waiting(job)?;
+        placement.parts.sort_by_key(|part| (part.node, part.gang));
         self.free.book(&placement)?;
         let placement = Arc::new(placement);
         self.moves.push(Move::Booked(Arc::clone(&placement)));
@@ -123,7 +124,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Moves, grows or shrinks a running job.
-    pub fn resize(&mut self, lease: LeaseId, placement: Placement) -> Result<(), PlanError> {
+    pub fn resize(&mut self, lease: LeaseId, mut placement: Placement) -> Result<(), PlanError> {
+        placement.parts.sort_by_key(|part| (part.node, part.gang));
         let running = self.state.lease(lease).filter(|lease| lease.stop.is_none());
         let Some(current) = running.filter(|lease| !self.leases.contains(&lease.id)) else {
             return Err(PlanError::Lease(lease));

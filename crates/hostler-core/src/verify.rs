@@ -35,6 +35,9 @@ pub enum Violation {
     /// Tasks are farther apart than the job allows.
     #[error("{0:?}: tasks are too far apart")]
     Apart(JobId),
+    /// The parts are not in order of nodes.
+    #[error("{0:?}: its parts are not in order of nodes")]
+    Unsorted(JobId),
     /// A part holds other amounts than its tasks ask for, or a model that is not allowed.
     #[error("{0:?}: a part on {1:?} does not match the demand")]
     Mismatch(JobId, NodeId),
@@ -146,6 +149,9 @@ impl<'a> Check<'a> {
                 return Err(Violation::Apart(job.id));
             }
         }
+        if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
+            return Err(Violation::Unsorted(job.id));
+        }
         placement.parts.iter().try_for_each(|part| self.part(job, part))
     }
 
@@ -191,7 +197,7 @@ impl<'a> Check<'a> {
         let staying = node.leases.iter().filter(|lease| !self.moved.contains(lease));
         for lease in staying {
             let lease = self.state.lease(*lease).expect("a node names live leases");
-            for part in lease.placement.parts.iter().filter(|part| part.node == id) {
+            for part in lease.placement.on(id) {
                 held.add(self.state, part).expect("what is held fits");
             }
         }

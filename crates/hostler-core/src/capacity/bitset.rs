@@ -57,6 +57,9 @@ impl BitSet {
 
     /// Adds the items of `other`.
     pub(super) fn union(&mut self, other: &BitSet) {
+        if other.is_empty() {
+            return;
+        }
         if other.words.len() > self.words.len() {
             self.words.resize(other.words.len(), 0);
         }

@@ -1,11 +1,14 @@
 //! Which nodes have room, by GPU class and by how much of it is free.
 //!
 //! A class is one GPU model, or the nodes without GPUs. Inside a class, nodes are sorted by the
-//! number of untouched devices (`levels`) and by the largest rest of a touched one (`rests`), so
-//! that a search touches only nodes that can hold the GPU part of a demand.
+//! number of untouched devices (`levels`) or by the largest rest of a touched one (`rests`), and
+//! then by free CPU cores in powers of two: a search touches only nodes that can hold the GPU part
+//! of a demand and have about enough CPU. GPUs stranded without CPU are common, and a search that
+//! looked at them each time would spend most of its time there.
 
 use super::bitset::BitSet;
 use super::{DeviceFree, NodeFree};
+use crate::job::Demand;
 use crate::units::Milli;
 
 /// Rests are sorted in steps of this many thousandths of a device.
@@ -14,6 +17,8 @@ const REST_CLASSES: usize = 11;
 /// Devices are counted by rest in finer steps, for the bound on fractions.
 const COUNT_STEP: u16 = 50;
 const COUNT_CLASSES: usize = 21;
+/// Free cores: none, 1, 2-3, 4-7 and so on; the last class has no upper end.
+const CORE_CLASSES: usize = 8;
 
 /// Order in which a search visits nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,53 +31,80 @@ pub enum Walk {
     ById,
 }
 
+/// Nodes of equal GPU room by free cores.
+type ByCores = [BitSet; CORE_CLASSES];
+
 /// Nodes of one GPU class by free room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClassIndex {
-    levels: Vec<BitSet>,
-    rests: [BitSet; REST_CLASSES],
+    levels: Vec<ByCores>,
+    rests: [ByCores; REST_CLASSES],
+    counts: [Counts; CORE_CLASSES],
+}
+
+/// What the nodes with about equally many free cores have, for bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    nodes: u32,
     whole_devices: u32,
     touched_devices: [u32; COUNT_CLASSES],
 }
 
+fn core_class(cpu: Milli) -> usize {
+    let cores = cpu.0 / 1000;
+    ((32 - cores.leading_zeros()) as usize).min(CORE_CLASSES - 1)
+}
+
+/// At most this many tasks that ask for `cpu` fit a node of the class.
+fn tasks_by_cores(class: usize, cpu: Milli) -> u32 {
+    if class == CORE_CLASSES - 1 {
+        return u32::MAX;
+    }
+    ((1000u32 << class) - 1).checked_div(cpu.0).unwrap_or(u32::MAX)
+}
+
 impl ClassIndex {
     pub(super) fn add_node(&mut self, id: u32, node: &NodeFree, devices: &[DeviceFree]) {
-        let level = usize::from(node.whole);
+        let (level, cores) = (usize::from(node.whole), core_class(node.cpu));
         if level >= self.levels.len() {
-            self.levels.resize_with(level + 1, BitSet::default);
+            self.levels.resize_with(level + 1, ByCores::default);
         }
-        self.levels[level].insert(id);
+        self.levels[level][cores].insert(id);
         if node.rest > 0 {
-            self.rests[usize::from(node.rest / REST_STEP)].insert(id);
+            self.rests[usize::from(node.rest / REST_STEP)][cores].insert(id);
         }
-        self.whole_devices += u32::from(node.whole);
+        let counts = &mut self.counts[cores];
+        counts.nodes += 1;
+        counts.whole_devices += u32::from(node.whole);
         for device in devices.iter().filter(|device| device.is_touched()) {
-            self.touched_devices[usize::from(device.compute / COUNT_STEP)] += 1;
+            counts.touched_devices[usize::from(device.compute / COUNT_STEP)] += 1;
         }
     }
 
     pub(super) fn remove_node(&mut self, id: u32, node: &NodeFree, devices: &[DeviceFree]) {
-        self.levels[usize::from(node.whole)].remove(id);
+        let cores = core_class(node.cpu);
+        self.levels[usize::from(node.whole)][cores].remove(id);
         if node.rest > 0 {
-            self.rests[usize::from(node.rest / REST_STEP)].remove(id);
+            self.rests[usize::from(node.rest / REST_STEP)][cores].remove(id);
         }
-        self.whole_devices -= u32::from(node.whole);
+        let counts = &mut self.counts[cores];
+        counts.nodes -= 1;
+        counts.whole_devices -= u32::from(node.whole);
         for device in devices.iter().filter(|device| device.is_touched()) {
-            self.touched_devices[usize::from(device.compute / COUNT_STEP)] -= 1;
+            counts.touched_devices[usize::from(device.compute / COUNT_STEP)] -= 1;
         }
     }
 
-    /// At most this many tasks that ask for `gpu` can find their GPUs here.
-    pub(super) fn slots_bound(&self, gpu: Milli) -> u32 {
-        if gpu.0 >= 1000 {
-            return self.whole_devices / gpu.whole();
-        }
-        let per_rest = |(class, count): (usize, &u32)| {
-            let most = (class as u32 * u32::from(COUNT_STEP) + u32::from(COUNT_STEP) - 1).min(1000);
-            count * (most / gpu.0)
-        };
-        let rests: u32 = self.touched_devices.iter().enumerate().map(per_rest).sum();
-        rests + self.whole_devices * (1000 / gpu.0)
+    /// At most this many tasks of `demand` fit here.
+    pub(super) fn slots_bound(&self, demand: &Demand) -> u32 {
+        let least = core_class(demand.cpu);
+        let classes =
+            self.counts.iter().enumerate().skip(least).filter(|(_, counts)| counts.nodes > 0);
+        let bounds = classes.map(|(class, counts)| {
+            let by_cores = counts.nodes.saturating_mul(tasks_by_cores(class, demand.cpu));
+            by_cores.min(counts.by_gpu(demand.gpu))
+        });
+        bounds.fold(0, u32::saturating_add)
     }
 
     /// Visits nodes whose untouched devices number at least `least`, in the order of `walk`.
@@ -80,16 +112,11 @@ impl ClassIndex {
         &self,
         walk: Walk,
         least: usize,
+        cpu: Milli,
         visit: &mut impl FnMut(u32) -> bool,
     ) -> bool {
-        let Some(levels) = self.levels.get(least..) else {
-            return false;
-        };
-        match walk {
-            Walk::Tightest => levels.iter().any(|level| level.visit(visit)),
-            Walk::Roomiest => levels.iter().rev().any(|level| level.visit(visit)),
-            Walk::ById => union_of(levels.iter()).visit(visit),
-        }
+        let Some(levels) = self.levels.get(least..) else { return false };
+        visit_sets(walk, levels, cpu, visit)
     }
 
     /// Visits nodes with a touched device that may have `rest` left, in the order of `walk`.
@@ -97,29 +124,21 @@ impl ClassIndex {
         &self,
         walk: Walk,
         rest: Milli,
+        cpu: Milli,
         visit: &mut impl FnMut(u32) -> bool,
     ) -> bool {
-        let rests = &self.rests[rest.0 as usize / usize::from(REST_STEP)..];
-        match walk {
-            Walk::Tightest => rests.iter().any(|class| class.visit(visit)),
-            Walk::Roomiest => rests.iter().rev().any(|class| class.visit(visit)),
-            Walk::ById => union_of(rests.iter()).visit(visit),
-        }
+        visit_sets(walk, &self.rests[rest.0 as usize / usize::from(REST_STEP)..], cpu, visit)
     }
 
-    /// Visits nodes with room for a fraction, by number.
-    pub(super) fn visit_fraction_by_id(
+    /// Visits nodes with exactly `level` untouched devices, fewest free cores first.
+    pub(super) fn visit_level(
         &self,
-        rest: Milli,
+        level: usize,
+        cpu: Milli,
         visit: &mut impl FnMut(u32) -> bool,
     ) -> bool {
-        let rests = &self.rests[rest.0 as usize / usize::from(REST_STEP)..];
-        union_of(rests.iter().chain(self.levels.iter().skip(1))).visit(visit)
-    }
-
-    /// Visits nodes with exactly `level` untouched devices, by number.
-    pub(super) fn visit_level(&self, level: usize, visit: &mut impl FnMut(u32) -> bool) -> bool {
-        self.levels.get(level).is_some_and(|set| set.visit(visit))
+        let Some(sets) = self.levels.get(level) else { return false };
+        sets[core_class(cpu)..].iter().any(|set| set.visit(visit))
     }
 
     pub(super) fn level_count(&self) -> usize {
@@ -127,9 +146,39 @@ impl ClassIndex {
     }
 }
 
-fn union_of<'a>(sets: impl Iterator<Item = &'a BitSet>) -> BitSet {
-    sets.filter(|set| !set.is_empty()).fold(BitSet::default(), |mut all, set| {
-        all.union(set);
-        all
-    })
+fn visit_sets(
+    walk: Walk,
+    groups: &[ByCores],
+    cpu: Milli,
+    visit: &mut impl FnMut(u32) -> bool,
+) -> bool {
+    let least = core_class(cpu);
+    match walk {
+        Walk::Tightest => {
+            groups.iter().any(|sets| sets[least..].iter().any(|set| set.visit(visit)))
+        }
+        Walk::Roomiest => {
+            groups.iter().rev().any(|sets| sets[least..].iter().rev().any(|set| set.visit(visit)))
+        }
+        Walk::ById => {
+            let mut all = BitSet::default();
+            groups.iter().flat_map(|sets| &sets[least..]).for_each(|set| all.union(set));
+            all.visit(visit)
+        }
+    }
+}
+
+impl Counts {
+    fn by_gpu(&self, gpu: Milli) -> u32 {
+        if gpu.0 >= 1000 {
+            return self.whole_devices / gpu.whole();
+        }
+        let Some(per_whole) = 1000u32.checked_div(gpu.0) else { return u32::MAX };
+        let per_rest = |(class, count): (usize, &u32)| {
+            let most = (class as u32 * u32::from(COUNT_STEP) + u32::from(COUNT_STEP) - 1).min(1000);
+            count * (most / gpu.0)
+        };
+        let rests: u32 = self.touched_devices.iter().enumerate().map(per_rest).sum();
+        rests + self.whole_devices * per_whole
+    }
 }

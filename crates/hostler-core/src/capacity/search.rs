@@ -6,16 +6,14 @@ use crate::job::{Demand, Models};
 use crate::units::Milli;
 
 impl Capacity {
-    /// At most this many tasks can find their GPUs; exact enough to skip hopeless searches.
+    /// At most this many tasks fit, by GPUs and CPU: cheap, and tight enough to skip searches
+    /// that would fail.
     pub fn slots_bound(&self, demand: &Demand) -> u32 {
-        if demand.gpu.0 == 0 {
-            return u32::MAX;
-        }
         let allowed = demand.models.set();
-        let classes = self.classes.iter().enumerate().skip(1);
+        let classes = self.classes.iter().enumerate();
         classes
-            .filter(|(class, _)| class_in(allowed, *class as u8))
-            .map(|(_, index)| index.slots_bound(demand.gpu))
+            .filter(|(class, _)| demand.gpu.0 == 0 || class_in(allowed, *class as u8))
+            .map(|(_, index)| index.slots_bound(demand))
             .fold(0, u32::saturating_add)
     }
 
@@ -26,7 +24,7 @@ impl Capacity {
     pub fn visit(&self, walk: Walk, demand: &Demand, mut visit: impl FnMut(NodeId) -> bool) {
         let mut each = |id: u32| visit(NodeId(id));
         if demand.gpu.0 == 0 {
-            self.visit_by_level(walk, &mut each);
+            self.visit_by_level(walk, demand.cpu, &mut each);
             return;
         }
         if walk == Walk::ById && !matches!(demand.models, Models::Ordered(_)) {
@@ -37,12 +35,12 @@ impl Capacity {
             Models::Ordered(models) => {
                 models
                     .iter()
-                    .any(|model| self.visit_class(walk, model.0 as u8 + 1, demand.gpu, &mut each));
+                    .any(|model| self.visit_class(walk, model.0 as u8 + 1, demand, &mut each));
             }
             Models::Any | Models::OneOf(_) => {
                 let allowed = demand.models.set();
                 let classes = self.by_tier.iter().filter(|&&class| class_in(allowed, class));
-                classes.copied().any(|class| self.visit_class(walk, class, demand.gpu, &mut each));
+                classes.copied().any(|class| self.visit_class(walk, class, demand, &mut each));
             }
         }
     }
@@ -51,38 +49,42 @@ impl Capacity {
         &self,
         walk: Walk,
         class: u8,
-        gpu: Milli,
+        demand: &Demand,
         visit: &mut impl FnMut(u32) -> bool,
     ) -> bool {
         let Some(index) = self.classes.get(usize::from(class)) else {
             return false;
         };
+        let (gpu, cpu) = (demand.gpu, demand.cpu);
         if !gpu.is_fraction() {
-            return index.visit_levels(walk, gpu.whole() as usize, visit);
+            return index.visit_levels(walk, gpu.whole() as usize, cpu, visit);
         }
         let rest_fits = |id: u32| u32::from(self.nodes[id as usize].rest) >= gpu.0;
         match walk {
-            Walk::ById => index.visit_fraction_by_id(gpu, visit),
+            Walk::ById => {
+                let able = |id: u32| rest_fits(id) || self.nodes[id as usize].whole > 0;
+                index.visit_levels(walk, 0, cpu, &mut |id| able(id) && visit(id))
+            }
             // A node shows up once: by its rest when that is large enough, else by its level.
             Walk::Tightest => {
-                index.visit_rests(walk, gpu, &mut |id| rest_fits(id) && visit(id))
-                    || index.visit_levels(walk, 1, &mut |id| !rest_fits(id) && visit(id))
+                index.visit_rests(walk, gpu, cpu, &mut |id| rest_fits(id) && visit(id))
+                    || index.visit_levels(walk, 1, cpu, &mut |id| !rest_fits(id) && visit(id))
             }
             Walk::Roomiest => {
                 let untouched = |id: u32| self.nodes[id as usize].whole > 0;
-                index.visit_levels(walk, 1, visit)
-                    || index.visit_rests(walk, gpu, &mut |id| !untouched(id) && visit(id))
+                index.visit_levels(walk, 1, cpu, visit)
+                    || index.visit_rests(walk, gpu, cpu, &mut |id| !untouched(id) && visit(id))
             }
         }
     }
 
-    fn visit_by_level(&self, walk: Walk, visit: &mut impl FnMut(u32) -> bool) {
+    fn visit_by_level(&self, walk: Walk, cpu: Milli, visit: &mut impl FnMut(u32) -> bool) {
         let levels = self.classes.iter().map(|index| index.level_count()).max().unwrap_or(0);
         let classes = |level: usize, visit: &mut dyn FnMut(u32) -> bool| {
             let mut visit = visit;
             self.by_tier
                 .iter()
-                .any(|&class| self.classes[usize::from(class)].visit_level(level, &mut visit))
+                .any(|&class| self.classes[usize::from(class)].visit_level(level, cpu, &mut visit))
         };
         match walk {
             Walk::Tightest => {

@@ -97,9 +97,16 @@ impl Pipeline {
             return rest.next();
         }
         let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
-        if let Ok(placement) = place_job(&*self.place, plan.free_mut(), spec) {
-            plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
-            return rest.next();
+        let short = match place_job(&*self.place, plan.free_mut(), spec) {
+            Ok(placement) => {
+                plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
+                return rest.next();
+            }
+            Err(short) => short,
+        };
+        if spec.gangs[0].demand.mem == shape.least.mem {
+            shape.bound = short.fit;
+            return None;
         }
         match self.place.choose(plan.free(), 0, &shape.least, count) {
             Err(short) => {

@@ -36,9 +36,9 @@ impl Policy for Script {
                 Act::Start(job, placement) => {
                     plan.start(JobId(job), placement).unwrap();
                 }
-                Act::Preempt(lease) => plan
-                    .stop(LeaseId(lease), StopHow::Kill, StopWhy::Preempted)
-                    .unwrap(),
+                Act::Preempt(lease) => {
+                    plan.stop(LeaseId(lease), StopHow::Kill, StopWhy::Preempted).unwrap()
+                }
                 Act::Resize(lease, placement) => plan.resize(LeaseId(lease), placement).unwrap(),
                 Act::Reject(job) => plan.reject(JobId(job), Reason::OverQuota).unwrap(),
                 Act::Sleep(node) => plan.set_power(NodeId(node), Power::Sleeping),
@@ -63,10 +63,7 @@ impl<Watcher: Watch> World<Watcher> {
         let mut world = World { engine, acts, now };
         let tenant = |id: u32, name: &str| Event::TenantAdded {
             tenant: TenantId(id),
-            spec: Tenant {
-                name: name.into(),
-                weight: 1,
-            },
+            spec: Tenant { name: name.into(), weight: 1 },
         };
         let mut events = vec![gpu_model(), tenant(0, "red"), tenant(1, "blue")];
         let nodes = nodes.iter().enumerate();
@@ -154,25 +151,16 @@ pub(super) fn gang(count: u32, gpu: u32) -> Gang {
         role: Role::Worker,
         count,
         min_count: count,
-        demand: Demand {
-            gpu: Milli(gpu),
-            cpu: Milli(1000),
-            ..Demand::default()
-        },
+        demand: Demand { gpu: Milli(gpu), cpu: Milli(1000), ..Demand::default() },
     }
 }
 
 pub(super) fn submit(id: u32, spec: JobSpec) -> Event {
-    Event::Submitted {
-        job: JobId(id),
-        spec: Arc::new(spec),
-    }
+    Event::Submitted { job: JobId(id), spec: Arc::new(spec) }
 }
 
 pub(super) fn started(lease: u32) -> Event {
-    Event::Started {
-        lease: LeaseId(lease),
-    }
+    Event::Started { lease: LeaseId(lease) }
 }
 
 pub(super) fn finished(lease: u32, done: u64) -> Event {
@@ -205,10 +193,7 @@ pub(super) fn cpu(node: u32, tasks: u32) -> Placement {
 }
 
 fn place(node: u32, tasks: u32, shares: impl IntoIterator<Item = (u32, Share)>) -> Placement {
-    let slice = |(device, share)| Slice {
-        device: DeviceId(device),
-        share,
-    };
+    let slice = |(device, share)| Slice { device: DeviceId(device), share };
     let part = Part {
         gang: 0,
         node: NodeId(node),

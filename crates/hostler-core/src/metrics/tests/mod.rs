@@ -31,17 +31,9 @@ fn two_jobs() -> World<Metrics> {
     let (a, mut b) = (job("a", 2000), job("b", 1000));
     b.tenant = TenantId(1);
     b.kind = JobKind::Batch;
-    world.step(
-        0,
-        vec![submit(0, a)],
-        vec![Act::Start(0, whole(0, &[0, 1]))],
-    );
+    world.step(0, vec![submit(0, a)], vec![Act::Start(0, whole(0, &[0, 1]))]);
     world.step(10, vec![submit(1, b)], vec![]);
-    world.step(
-        100,
-        vec![finished(0, 100)],
-        vec![Act::Start(1, whole(0, &[1]))],
-    );
+    world.step(100, vec![finished(0, 100)], vec![Act::Start(1, whole(0, &[1]))]);
     world.step(150, vec![finished(1, 50)], vec![]);
     world
 }
@@ -184,10 +176,7 @@ fn work_lost_to_a_preemption_is_booked_but_not_used() {
 fn what_fractions_leave_of_a_device_is_fragmented() {
     let mut world = World::new(Metrics::default(), &[2]);
     let jobs = vec![submit(0, job("a", 250)), submit(1, job("b", 1000))];
-    let starts = vec![
-        Act::Start(0, fraction(0, 0, 250)),
-        Act::Start(1, whole(0, &[1])),
-    ];
+    let starts = vec![Act::Start(0, fraction(0, 0, 250)), Act::Start(1, whole(0, &[1]))];
     world.step(0, jobs, starts);
     world.step(50, vec![finished(1, 50)], vec![]);
     world.step(100, vec![finished(0, 100)], vec![]);
@@ -200,10 +189,7 @@ fn what_fractions_leave_of_a_device_is_fragmented() {
 #[test]
 fn a_gang_counts_once_as_a_job_and_fifty_times_by_instances() {
     let mut world = World::new(Metrics::default(), &[0]);
-    let many = JobSpec {
-        gangs: [gang(50, 0)].into(),
-        ..job("many", 0)
-    };
+    let many = JobSpec { gangs: [gang(50, 0)].into(), ..job("many", 0) };
     let jobs = vec![submit(0, many), submit(1, job("one", 0))];
     world.step(0, jobs, vec![Act::Start(0, cpu(0, 50))]);
     world.step(10, vec![finished(0, 10)], vec![]);
@@ -211,10 +197,7 @@ fn a_gang_counts_once_as_a_job_and_fifty_times_by_instances() {
     world.step(112, vec![finished(1, 10)], vec![]);
     let summary = summary(&world);
     assert_eq!((summary.avg_jct_s, summary.avg_wait_s), (61.0, 51.0));
-    assert_eq!(
-        summary.avg_jct_instance_weighted_s,
-        (50.0 * 10.0 + 112.0) / 51.0
-    );
+    assert_eq!(summary.avg_jct_instance_weighted_s, (50.0 * 10.0 + 112.0) / 51.0);
     assert_eq!(summary.avg_wait_instance_weighted_s, 102.0 / 51.0);
     assert_eq!(summary.gpu_utilisation, 0.0);
 }
@@ -237,18 +220,10 @@ fn nodes_that_are_down_are_not_available_and_sleeping_ones_draw_nothing() {
 fn a_resized_stay_is_one_stay_with_exact_use() {
     let mut world = World::new(Metrics::default(), &[2]);
     let elastic = JobSpec {
-        gangs: [crate::job::Gang {
-            min_count: 1,
-            ..gang(2, 1000)
-        }]
-        .into(),
+        gangs: [crate::job::Gang { min_count: 1, ..gang(2, 1000) }].into(),
         ..job("a", 0)
     };
-    world.step(
-        0,
-        vec![submit(0, elastic)],
-        vec![Act::Start(0, whole(0, &[0]))],
-    );
+    world.step(0, vec![submit(0, elastic)], vec![Act::Start(0, whole(0, &[0]))]);
     let mut both = whole(0, &[0, 1]);
     both.parts[0].tasks = 2;
     both.parts[0].cpu.0 = 2000;
@@ -268,10 +243,7 @@ fn every_ending_is_counted_and_only_work_done_in_time_meets_a_deadline() {
         deadline: Some(Time::from_secs(deadline)),
         ..job(name, 1000)
     };
-    let limited = JobSpec {
-        time_limit: Some(Span::from_secs(20)),
-        ..job("limited", 1000)
-    };
+    let limited = JobSpec { time_limit: Some(Span::from_secs(20)), ..job("limited", 1000) };
     let specs = [
         until("in time", 30),
         until("late", 10),
@@ -284,9 +256,7 @@ fn every_ending_is_counted_and_only_work_done_in_time_meets_a_deadline() {
     ];
     let jobs = specs.into_iter().enumerate();
     let jobs = jobs.map(|(id, spec)| submit(id as u32, spec)).collect();
-    let mut acts: Vec<Act> = [0, 1, 2, 5, 6]
-        .map(|id| Act::Start(id, whole(0, &[id])))
-        .into();
+    let mut acts: Vec<Act> = [0, 1, 2, 5, 6].map(|id| Act::Start(id, whole(0, &[id]))).into();
     acts.push(Act::Reject(4));
     world.step(0, jobs, acts);
     let confirmed = (0..5).map(started).collect();
@@ -299,16 +269,8 @@ fn every_ending_is_counted_and_only_work_done_in_time_meets_a_deadline() {
     let summary = summary(&world);
     check(
         (
-            (
-                summary.jobs_submitted,
-                summary.jobs_done,
-                summary.jobs_failed,
-            ),
-            (
-                summary.jobs_rejected,
-                summary.jobs_cancelled,
-                summary.jobs_unfinished,
-            ),
+            (summary.jobs_submitted, summary.jobs_done, summary.jobs_failed),
+            (summary.jobs_rejected, summary.jobs_cancelled, summary.jobs_unfinished),
             (summary.deadline_jobs, summary.deadline_misses),
         ),
         expect!["((8, 2, 2), (1, 1, 2), (6, 4))"],
@@ -360,11 +322,7 @@ fn metrics_may_join_a_cluster_at_work() {
     world.step(0, jobs, vec![Act::Start(0, whole(0, &[0]))]);
     world.step(60, vec![], vec![]);
     *world.watch().0.borrow_mut() = Some(Metrics::joining(world.state()));
-    world.step(
-        100,
-        vec![finished(0, 100)],
-        vec![Act::Start(1, whole(0, &[0]))],
-    );
+    world.step(100, vec![finished(0, 100)], vec![Act::Start(1, whole(0, &[0]))]);
     world.step(160, vec![finished(1, 60)], vec![]);
     let metrics = world.watch().0.take().unwrap();
     let summary = metrics.summary(world.state());
@@ -378,9 +336,6 @@ fn a_run_without_jobs_is_all_zero() {
     let world = World::new(Metrics::default(), &[1]);
     assert_eq!(
         summary(&world),
-        Summary {
-            by_model: summary(&world).by_model,
-            ..Summary::default()
-        }
+        Summary { by_model: summary(&world).by_model, ..Summary::default() }
     );
 }

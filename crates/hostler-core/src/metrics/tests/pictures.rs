@@ -15,11 +15,7 @@ fn a_series_shows_means_of_each_second() {
     world.step(10, jobs, vec![]);
     world.step(11, vec![], vec![Act::Start(0, whole(0, &[0, 1]))]);
     world.step(12, vec![started(0)], vec![]);
-    world.step(
-        13,
-        vec![finished(0, 1)],
-        vec![Act::Start(1, whole(0, &[0]))],
-    );
+    world.step(13, vec![finished(0, 1)], vec![Act::Start(1, whole(0, &[0]))]);
     world.step(13, vec![started(1)], vec![]);
     world.step(15, vec![], vec![]);
     let points = world.watch().points(world.state());
@@ -101,9 +97,7 @@ fn a_time_line_lists_stays_and_sums() {
     world.step(10, vec![finished(1, 9)], vec![start(0)]);
     world.step(39, vec![finished(2, 30)], vec![start(2)]);
     let failed = stopped(3, Outcome::Failed, 0, 0);
-    let away = Event::Cancelled {
-        job: crate::id::JobId(4),
-    };
+    let away = Event::Cancelled { job: crate::id::JobId(4) };
     world.step(40, vec![failed, away], vec![Act::Start(5, whole(1, &[1]))]);
     expect![[r#"
         a      0..1 10..39
