@@ -319,3 +319,20 @@ fn a_job_starts_beside_the_room_that_is_kept_for_another() {
         "#]],
     );
 }
+
+#[test]
+fn a_job_whose_last_word_was_lost_with_its_node_runs_again() {
+    check(
+        "kind = 'fifo'",
+        "
+        cluster 1
+        job a  at 0  gpus 1  for 10
+        fault finish a late 50
+        fault node-down node at 20 for 5
+        ",
+        expect![[r#"
+            a  0..20 25..35
+            avg jct 35.00  makespan 35  preemptions 0
+        "#]],
+    );
+}
