@@ -54,8 +54,8 @@ pub const DEF: PolicyDef = PolicyDef {
 
 hostler_core::settings! {
     struct Config {
-        /// Waiting jobs behind the first that are considered. Each reservation costs a search through the believed future;
-        /// those of jobs further back would change with every end anyway.
+        /// Waiting jobs behind the first that are considered. Each reservation costs a search
+        /// through the believed future; those further back would change with every end anyway.
         depth: u32 = 32,
         /// Whose run times count. Few traces carry what users said, so the truth is the default;
         /// on a real cluster nobody knows it.

@@ -52,8 +52,8 @@ pub const DEF: PolicyDef = PolicyDef {
 
 hostler_core::settings! {
     struct Config {
-        /// Waiting jobs behind the head that are considered: a hundred find nearly all gaps, and bound
-        /// what a question costs on a long queue.
+        /// Waiting jobs behind the head that are considered: a hundred find nearly all gaps, and
+        /// bound what a question costs on a long queue.
         depth: u32 = 100,
         /// Whose run times count. Few traces carry what users said, so the truth is the default;
         /// on a real cluster nobody knows it.

@@ -1,8 +1,14 @@
 //! Schedules of the policies that put jobs in an order.
 
 use expect_test::expect;
+use hostler_core::decision::Decision;
+use hostler_core::engine::Engine;
+use hostler_core::event::Event;
+use hostler_core::id::{JobId, LeaseId, ModelId, NodeId};
+use hostler_core::units::Time;
+use hostler_sim::fixture::Fixture;
 
-use crate::{check, check_reasons, check_reasons_of};
+use crate::{build, check, check_reasons, check_reasons_of};
 
 /// Four jobs on two GPUs, worked out by hand in many lectures.
 const LECTURE: &str = "
@@ -335,4 +341,36 @@ fn a_job_whose_last_word_was_lost_with_its_node_runs_again() {
             avg jct 35.00  makespan 35  preemptions 0
         "#]],
     );
+}
+
+#[test]
+fn a_job_on_a_draining_node_is_not_stopped_in_vain() {
+    // `low` ranks last, but its node takes nothing new: only `mid` makes room for `high`.
+    let scenario = "
+        node x  gpus 1
+        node y  gpus 1
+        job mid   gpus 1  for 100  priority 1
+        job low   gpus 1  for 100
+        job high  gpus 1  for 100  priority 2
+    ";
+    let fixture = Fixture::parse(scenario).expect("it is well formed");
+    let mut engine = Engine::new(build("kind = 'priority'\npreempt = true"), ());
+    let model = fixture.site.models[0].clone();
+    let mut events = vec![Event::ModelAdded { model: ModelId(0), spec: model }];
+    let nodes = fixture.site.nodes.iter().cloned().zip(0..);
+    events.extend(nodes.map(|(spec, node)| Event::NodeUp { node: NodeId(node), spec }));
+    let mut jobs = fixture
+        .jobs
+        .iter()
+        .zip(0..)
+        .map(|((_, spec), job)| Event::Submitted { job: JobId(job), spec: spec.clone() });
+    events.extend(jobs.by_ref().take(2));
+    engine.step(Time::ZERO, events);
+    engine.step(Time::from_secs(1), vec![Event::NodeDrain { node: NodeId(1), draining: true }]);
+    let decisions = engine.step(Time::from_secs(2), jobs.collect());
+    let stops = decisions.iter().filter_map(|decision| match decision {
+        Decision::Stop { lease, .. } => Some(*lease),
+        _ => None,
+    });
+    assert_eq!(stops.collect::<Vec<LeaseId>>(), [LeaseId(0)]);
 }

@@ -24,9 +24,11 @@ use proptest::prelude::*;
 
 use crate::build;
 
+type Key = fn(&Job) -> i64;
+
 /// Tries every waiting job in the order of its rank, each time.
 struct Naive {
-    key: fn(&Job) -> i64,
+    key: Key,
     place: PlaceRule,
     blocks: bool,
 }
@@ -166,7 +168,7 @@ proptest! {
     #[test]
     fn skipping_what_cannot_have_changed_is_exact((text, second_role) in scenario()) {
         let fixture = fixture(&text, &second_role);
-        let orders: [(&str, fn(&Job) -> i64, bool); 4] = [
+        let orders: [(&str, Key, bool); 4] = [
             ("kind = 'fifo'\nhead = 'blocks'", by_submission, true),
             ("kind = 'fifo'\nhead = 'skips'", by_submission, false),
             ("kind = 'sjf'", by_run, false),
