@@ -16,3 +16,7 @@ pub const OVERDUE_PART: u64 = 10;
 
 /// At least this much more: a belief that ends now would promise its room at once.
 pub const OVERDUE_MIN: Span = Span::from_secs(1);
+
+/// Demands that are remembered as not fitting: jobs that wait differ in few ways that matter, and
+/// each costs a look at every node that frees something.
+pub const HOPELESS_MAX: usize = 16;

@@ -62,7 +62,9 @@ impl Capacity {
     }
 
     fn model_allowed(&self, node: &NodeFree, demand: &Demand) -> bool {
-        node.class > 0 && demand.models.set().contains(ModelId(u32::from(node.class) - 1))
+        node.class > 0
+            && demand.models.set().contains(ModelId(u32::from(node.class) - 1))
+            && demand.gpu_mem <= self.size_of_class(node.class).mem
     }
 
     /// GPU memory that each task books on a device of the node.

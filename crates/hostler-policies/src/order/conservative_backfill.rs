@@ -28,8 +28,9 @@ use hostler_core::stage::{Place, place_job};
 use hostler_core::units::Time;
 use hostler_core::view::View;
 
+use super::hopeless::Hopeless;
 use super::outlook::{
-    Door, Ending, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
+    Ending, News, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
 };
 use crate::limits::{ENDS_MAX, STEPS_MAX};
 use crate::place::PlaceRule;
@@ -47,7 +48,7 @@ pub const DEF: PolicyDef = PolicyDef {
             place: config.place.build(),
             depth: config.depth as usize,
             estimate: config.estimate,
-            door: Door::default(),
+            news: News::default(),
         }))
     },
 };
@@ -69,7 +70,7 @@ struct Conservative {
     place: Box<dyn Place>,
     depth: usize,
     estimate: EstimateSource,
-    door: Door,
+    news: News,
 }
 
 impl Policy for Conservative {
@@ -78,16 +79,18 @@ impl Policy for Conservative {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.door.admit(view, plan);
+        let came = self.news.follow(view, plan);
+        let hopeless = &mut self.news.hopeless;
         let place = &*self.place;
         let mut started = Vec::new();
         let mut line = view.pending().iter();
-        let head = line.find_map(|id| blocked(place, view, plan, *id, &mut started));
+        let head = line.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
         let Some(head) = head else { return };
         explain(plan, head, no_capacity(plan.free(), &head.spec));
         let mut planned = Reservations {
             view,
             place,
+            hopeless,
             first_waiting: head.id,
             started,
             unplanned: vec![head],
@@ -114,6 +117,7 @@ impl Policy for Conservative {
 struct Reservations<'a> {
     view: &'a View<'a>,
     place: &'a dyn Place,
+    hopeless: &'a mut Hopeless,
     first_waiting: JobId,
     /// Jobs that this question started before one had to wait.
     started: Vec<Ending>,
@@ -126,7 +130,7 @@ struct Reservations<'a> {
 impl<'a> Reservations<'a> {
     /// Gives a job its reservation, and starts it if that is for now.
     fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
-        if !self.fits(plan, job) {
+        if self.hopeless.place(self.place, plan.free_mut(), &job.spec).is_none() {
             explain(plan, job, no_capacity(plan.free(), &job.spec));
             self.unplanned.push(job);
             return false;
@@ -151,11 +155,6 @@ impl<'a> Reservations<'a> {
                 false
             }
         }
-    }
-
-    fn fits(&self, plan: &mut Plan<'_>, job: &Job) -> bool {
-        may_fit(plan.free(), &job.spec)
-            && place_job(self.place, plan.free_mut(), &job.spec).is_ok()
     }
 }
 

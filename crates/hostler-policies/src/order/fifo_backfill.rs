@@ -14,10 +14,8 @@
 //! Never preempts. Remembers nothing: the reservation is worked out anew at each question, on a
 //! copy of the free capacity, node by node, and only when some job could make use of a gap.
 
-use std::collections::BTreeMap;
-
 use hostler_core::capacity::Capacity;
-use hostler_core::job::{Demand, Job, JobSpec};
+use hostler_core::job::{Gang, Job, JobSpec, Locality};
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, PolicyDef, Wake, defaults, settings};
@@ -27,8 +25,9 @@ use hostler_core::stage::{Place, place_job};
 use hostler_core::units::Time;
 use hostler_core::view::View;
 
+use super::hopeless::Hopeless;
 use super::outlook::{
-    Door, Ending, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
+    Ending, News, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
 };
 use crate::place::PlaceRule;
 
@@ -45,7 +44,7 @@ pub const DEF: PolicyDef = PolicyDef {
             place: config.place.build(),
             depth: config.depth as usize,
             estimate: config.estimate,
-            door: Door::default(),
+            news: News::default(),
         }))
     },
 };
@@ -67,7 +66,7 @@ struct FifoBackfill {
     place: Box<dyn Place>,
     depth: usize,
     estimate: EstimateSource,
-    door: Door,
+    news: News,
 }
 
 impl Policy for FifoBackfill {
@@ -76,20 +75,21 @@ impl Policy for FifoBackfill {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.door.admit(view, plan);
+        let came = self.news.follow(view, plan);
+        let hopeless = &mut self.news.hopeless;
         let mut started = Vec::new();
         let mut line = view.pending().iter();
         let place = &*self.place;
-        let head = line.find_map(|id| blocked(place, view, plan, *id, &mut started));
+        let head = line.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
         let Some(head) = head else { return };
         explain(plan, head, no_capacity(plan.free(), &head.spec));
         let mut gaps = Gaps {
             view,
             place,
+            hopeless,
             head,
             started,
             shadow: None,
-            failed: BTreeMap::new(),
         };
         let mut left = self.depth;
         for id in line {
@@ -113,13 +113,12 @@ impl Policy for FifoBackfill {
 struct Gaps<'a> {
     view: &'a View<'a>,
     place: &'a dyn Place,
+    hopeless: &'a mut Hopeless,
     head: &'a Job,
     /// Jobs that this question started before it came to the head.
     started: Vec<Ending>,
     /// The reservation, once somebody asked for it; none inside when there is none to be had.
     shadow: Option<Option<Shadow>>,
-    /// Demands that found no room, with the smallest number of tasks that did not.
-    failed: BTreeMap<&'a Demand, u32>,
 }
 
 /// The head's reservation.
@@ -133,13 +132,8 @@ struct Shadow {
 impl<'a> Gaps<'a> {
     /// Starts a job that fits and does not delay the head.
     fn fill(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> Result<(), Reason> {
-        if self.has_failed(&job.spec) || !may_fit(plan.free(), &job.spec) {
-            return Err(no_capacity(plan.free(), &job.spec));
-        }
-        let Ok(placement) = place_job(self.place, plan.free_mut(), &job.spec) else {
-            self.note_failure(&job.spec);
-            return Err(no_capacity(plan.free(), &job.spec));
-        };
+        let placed = self.hopeless.place(self.place, plan.free_mut(), &job.spec);
+        let placement = placed.ok_or_else(|| no_capacity(plan.free(), &job.spec))?;
         let now = self.view.now();
         let end = believed_end(self.view, job, &placement, now);
         let place = self.place;
@@ -168,20 +162,6 @@ impl<'a> Gaps<'a> {
         }
         self.shadow.as_mut().expect("made above").as_mut()
     }
-
-    fn has_failed(&self, spec: &JobSpec) -> bool {
-        let [gang] = &*spec.gangs else { return false };
-        self.failed
-            .get(&gang.demand)
-            .is_some_and(|count| *count <= gang.count)
-    }
-
-    fn note_failure(&mut self, spec: &'a JobSpec) {
-        if let [gang] = &*spec.gangs {
-            let least = self.failed.entry(&gang.demand).or_insert(u32::MAX);
-            *least = gang.count.min(*least);
-        }
-    }
 }
 
 /// Gives stays back in the order of their end until the head fits, and books it there.
@@ -191,11 +171,12 @@ fn reserve(
     ends: &[Ending],
     head: &JobSpec,
 ) -> Option<Shadow> {
+    let mut hope = Hope::new(place, &free, head);
     for together in ends.chunk_by(|one, next| one.at == next.at) {
         for ending in together {
-            free.release(&ending.placement);
+            hope.release(&mut free, &ending.placement);
         }
-        if !may_fit(&free, head) {
+        if hope.is_lost() || !may_fit(&free, head) {
             continue;
         }
         if let Ok(claim) = place_job(place, &mut free, head) {
@@ -205,6 +186,50 @@ fn reserve(
         }
     }
     None
+}
+
+/// Whether a job with one role may fit by now: counts its slots where something is given back, so
+/// that not every step needs a search.
+struct Hope<'a> {
+    gang: Option<&'a Gang>,
+    fit: u32,
+}
+
+impl<'a> Hope<'a> {
+    /// The hope of a job that does not fit what is free.
+    fn new(place: &dyn Place, free: &Capacity, spec: &'a JobSpec) -> Hope<'a> {
+        let [gang] = &*spec.gangs else {
+            return Hope { gang: None, fit: 0 };
+        };
+        let placed = place.choose(free, 0, &gang.demand, gang.count);
+        let fit = placed.map_or_else(|short| short.fit, |_| gang.count);
+        Hope { gang: Some(gang), fit }
+    }
+
+    fn release(&mut self, free: &mut Capacity, placement: &Placement) {
+        for part in &placement.parts {
+            let slots = |free: &Capacity, gang: &Gang| {
+                free.slots(part.node, &gang.demand, gang.count)
+            };
+            let before = self.gang.map_or(0, |gang| slots(free, gang));
+            free.release_part(part);
+            let after = self.gang.map_or(0, |gang| slots(free, gang));
+            self.fit = if self.on_one_node() {
+                self.fit.max(after)
+            } else {
+                self.fit.saturating_add(after.saturating_sub(before))
+            };
+        }
+    }
+
+    fn on_one_node(&self) -> bool {
+        let near = |gang: &Gang| matches!(gang.demand.locality, Locality::Node | Locality::Island);
+        self.gang.is_some_and(near)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.gang.is_some_and(|gang| self.fit < gang.count)
+    }
 }
 
 /// Books a job beside the head: where the rule wants it now, else where it would want it then, if

@@ -6,30 +6,41 @@ use std::sync::Arc;
 
 use hostler_core::admit::Census;
 use hostler_core::capacity::Capacity;
-use hostler_core::id::JobId;
+use hostler_core::id::{JobId, NodeId};
 use hostler_core::job::{Job, JobSpec};
 use hostler_core::placement::{Lease, Placement};
 use hostler_core::plan::Plan;
 use hostler_core::reason::Reason;
-use hostler_core::stage::{Place, place_job};
+use hostler_core::stage::Place;
 use hostler_core::state::Change;
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
 
+use super::hopeless::Hopeless;
 use crate::limits::{OVERDUE_MIN, OVERDUE_PART};
 
-/// Meets newcomers. All that it remembers follows from the state.
+/// Follows what happened since the last question. All that it remembers follows from the state.
 #[derive(Default)]
-pub(super) struct Door {
+pub(super) struct News {
     seen: Option<u64>,
     census: Census,
+    /// What is known not to fit.
+    pub(super) hopeless: Hopeless,
 }
 
-impl Door {
-    /// Rejects newcomers that can never run; the answer are the others.
-    pub(super) fn admit(&mut self, view: &View<'_>, plan: &mut Plan<'_>) -> Vec<JobId> {
+impl News {
+    /// Rejects newcomers that can never run; the answer are the others, by id.
+    pub(super) fn follow(&mut self, view: &View<'_>, plan: &mut Plan<'_>) -> Vec<JobId> {
+        let journal = view.state().journal();
+        let changes = self.seen.and_then(|seen| journal.since(seen));
+        self.seen = Some(journal.end());
+        let freed = changes.map(freed);
+        self.hopeless.follow(plan.free(), freed.as_deref());
         self.census.refresh(view);
-        let mut came = self.newcomers(view);
+        let mut came = changes.map_or_else(
+            || view.pending().iter().copied().collect(),
+            |changes| queued(view, changes),
+        );
         came.retain(|id| {
             let job = view.job(*id).expect("a waiting job is not over");
             match self.census.objection(view, &job.spec) {
@@ -39,24 +50,30 @@ impl Door {
         });
         came
     }
+}
 
-    /// Jobs that began to wait since the last question, by id; all when that is not known.
-    fn newcomers(&mut self, view: &View<'_>) -> Vec<JobId> {
-        let journal = view.state().journal();
-        let changes = self.seen.and_then(|seen| journal.since(seen));
-        self.seen = Some(journal.end());
-        let Some(changes) = changes else {
-            return view.pending().iter().copied().collect();
-        };
-        let queued = changes.iter().filter_map(|change| match change {
-            Change::Queued(id) => Some(*id),
-            Change::Unqueued(_) | Change::Freed(_) | Change::Grew => None,
-        });
-        let mut came: Vec<JobId> = queued.filter(|id| view.pending().contains(id)).collect();
-        came.sort_unstable();
-        came.dedup();
-        came
-    }
+/// Nodes that have more free than before, each once.
+fn freed(changes: &[Change]) -> Vec<NodeId> {
+    let freed = changes.iter().filter_map(|change| match change {
+        Change::Freed(node) => Some(*node),
+        Change::Queued(_) | Change::Unqueued(_) | Change::Grew => None,
+    });
+    let mut freed: Vec<NodeId> = freed.collect();
+    freed.sort_unstable();
+    freed.dedup();
+    freed
+}
+
+/// Jobs that began to wait and still do, by id.
+fn queued(view: &View<'_>, changes: &[Change]) -> Vec<JobId> {
+    let queued = changes.iter().filter_map(|change| match change {
+        Change::Queued(id) => Some(*id),
+        Change::Unqueued(_) | Change::Freed(_) | Change::Grew => None,
+    });
+    let mut came: Vec<JobId> = queued.filter(|id| view.pending().contains(id)).collect();
+    came.sort_unstable();
+    came.dedup();
+    came
 }
 
 /// A stay and when it is believed to end.
@@ -119,6 +136,7 @@ pub(super) fn believed_end(
 /// Starts a job and notes when it is believed to end; the answer is the job if it does not fit.
 pub(super) fn blocked<'a>(
     place: &dyn Place,
+    hopeless: &mut Hopeless,
     view: &View<'a>,
     plan: &mut Plan<'_>,
     id: JobId,
@@ -128,17 +146,13 @@ pub(super) fn blocked<'a>(
         return None;
     }
     let job = view.state().job(id).expect("a waiting job is not over");
-    if !may_fit(plan.free(), &job.spec) {
-        return Some(job);
-    }
-    let Ok(placement) = place_job(place, plan.free_mut(), &job.spec) else {
+    let Some(placement) = hopeless.place(place, plan.free_mut(), &job.spec) else {
         return Some(job);
     };
     let at = believed_end(view, job, &placement, view.now());
     let copy = Arc::new(placement.clone());
     started.push(Ending { at, placement: copy });
-    plan.start(id, placement)
-        .expect("a waiting job starts on free nodes");
+    plan.start(id, placement).expect("a waiting job starts on free nodes");
     None
 }
 

@@ -281,6 +281,26 @@ fn a_job_that_can_never_run_is_rejected_with_the_reason() {
 }
 
 #[test]
+fn a_job_waits_for_a_gpu_with_the_memory_it_needs() {
+    check(
+        "kind = 'fifo'",
+        "
+        model small  mem 16000
+        model large  mem 40000  tier 1
+        node x  gpus 1  model small
+        node y  gpus 1  model large
+        job a  at 0  gpus 1  gpu_mem 30000  for 10
+        job b  at 0  gpus 1  gpu_mem 30000  for 10
+        ",
+        expect![[r#"
+            a  0..10
+            b  10..20
+            avg jct 15.00  makespan 20  preemptions 0
+        "#]],
+    );
+}
+
+#[test]
 fn a_gang_that_lost_a_node_is_stopped_once() {
     // At 4 the gang `a` loses a node, and in the same instant `b` wants its place.
     check(
