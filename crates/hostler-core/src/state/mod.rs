@@ -37,6 +37,10 @@ pub struct ClusterState {
     pub(crate) capacity: Capacity,
     jobs: Table<Job>,
     leases: Table<Lease>,
+    /// CPU and memory that leases hold, by node: booked apart from what is free.
+    node_held: Vec<[u32; 2]>,
+    /// Compute and memory that leases hold, by device.
+    device_held: Vec<[u32; 2]>,
     pending: BTreeSet<JobId>,
     by_end: BTreeSet<(Time, LeaseId)>,
     /// Starts that wait for their confirmation, oldest first; entries may be settled already.
@@ -193,6 +197,16 @@ impl ClusterState {
     /// The time that the policy asked to be woken at.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.wake_at
+    }
+
+    /// CPU and memory that leases hold on a node.
+    pub(crate) fn held_on(&self, node: NodeId) -> [u32; 2] {
+        self.node_held[node.index()]
+    }
+
+    /// Compute and memory that leases hold of a device.
+    pub(crate) fn held_of(&self, device: DeviceId) -> [u32; 2] {
+        self.device_held[device.index()]
     }
 
     /// When the policy was last asked.
