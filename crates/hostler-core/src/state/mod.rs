@@ -8,12 +8,10 @@ mod apply_event;
 mod audit;
 mod journal;
 mod lease;
-mod table;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use journal::{Change, Journal};
-pub(crate) use table::Table;
 
 use crate::capacity::Capacity;
 use crate::cluster::{GpuModel, Health, Node, Tenant};
@@ -23,6 +21,7 @@ use crate::job::Job;
 use crate::limits::STOP_ATTEMPTS_MAX;
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
+use crate::table::Table;
 use crate::units::{Milli, Rate, Time};
 
 /// Everything that a decision may depend on.
