@@ -81,6 +81,11 @@ impl<'a> Plan<'a> {
         self.jobs.contains(&job)
     }
 
+    /// Whether the plan has decided on this lease.
+    pub fn has_lease(&self, lease: LeaseId) -> bool {
+        self.leases.contains(&lease)
+    }
+
     /// Starts a waiting job.
     pub fn start(&mut self, job: JobId, mut placement: Placement) -> Result<LeaseId, PlanError> {
         self.check_waiting(job)?;

@@ -195,12 +195,22 @@ impl Capacity {
 
     /// Books what was given back on trial, on nodes that may take no new jobs by now.
     pub(crate) fn book_again(&mut self, placement: &Placement) {
-        for part in &placement.parts {
+        self.keep(placement).expect("what was lifted is still free");
+    }
+
+    /// Books all parts of a job that is there already, or none: its nodes need not take new jobs.
+    pub(crate) fn keep(&mut self, placement: &Placement) -> Result<(), Refusal> {
+        for (at, part) in placement.parts.iter().enumerate() {
             let usable = self.nodes[part.node.index()].usable;
             self.set_usable(part.node, true);
-            self.book_part(part).expect("what was lifted is still free");
+            let kept = self.book_part(part);
             self.set_usable(part.node, usable);
+            if let Err(refusal) = kept {
+                placement.parts[..at].iter().for_each(|part| self.release_part(part));
+                return Err(refusal);
+            }
         }
+        Ok(())
     }
 
     /// Gives all parts back.

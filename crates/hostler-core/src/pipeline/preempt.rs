@@ -14,7 +14,7 @@ use crate::decision::{StopHow, StopWhy};
 use crate::id::LeaseId;
 use crate::job::{Demand, JobSpec};
 use crate::limits::{PREEMPTORS_PER_STEP_MAX, RANKS_PER_STEP_MAX};
-use crate::placement::Placement;
+use crate::placement::{Lease, Placement};
 use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::stage::place_job;
@@ -74,13 +74,34 @@ impl Pipeline {
         let Ok(placement) = place_job(&*self.place, plan.free_mut(), spec) else {
             return false;
         };
-        if let Some(later) = &mut pass.later
-            && later.book(&placement).is_err()
-        {
-            return false;
-        }
+        let placement = match &mut pass.later {
+            None => placement,
+            Some(later) => match self.beside_claims(later, plan, spec, placement) {
+                Some(placement) => placement,
+                None => return false,
+            },
+        };
         plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
         true
+    }
+
+    /// Books a job beside what is kept for others: where the rule wants it now, else where it
+    /// would want it later, if that is free now.
+    fn beside_claims(
+        &self,
+        later: &mut Capacity,
+        plan: &mut Plan<'_>,
+        spec: &JobSpec,
+        wanted: Placement,
+    ) -> Option<Placement> {
+        if later.book(&wanted).is_ok() {
+            return Some(wanted);
+        }
+        let other = place_job(&*self.place, later, spec).ok()?;
+        plan.free_mut().book(&other).ok()?;
+        plan.free_mut().release(&other);
+        later.book(&other).expect("the rule chose free resources");
+        Some(other)
     }
 
     /// Keeps room for a job that fits once others are gone: those that are being stopped, or else
@@ -97,13 +118,13 @@ impl Pipeline {
             return false;
         }
         pass.tried += 1;
-        let later = pass.later.get_or_insert_with(|| after_stops(view, plan.free()));
+        let later = pass.later.get_or_insert_with(|| after_stops(view, plan));
         if let Ok(claim) = place_job(&*self.place, later, spec) {
             later.book(&claim).expect("the rule chose free resources");
             explain(view, plan, &rank, Reason::Preempting { victims: 0 });
             return true;
         }
-        let runners = pass.runners.get_or_insert_with(|| self.runners(view));
+        let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan));
         let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
         let Some((lifted, claim)) = self.lift_until_fit(later, &runners[first..], spec) else {
             return false;
@@ -111,7 +132,7 @@ impl Pipeline {
         later.book(&claim).expect("the rule chose free resources");
         let from = runners.len() - lifted;
         // The best of those lifted stay when the claim leaves them their place.
-        let gives_way = |runner: &&Runner| later.book(&runner.placement).is_err();
+        let gives_way = |runner: &&Runner| later.keep(&runner.placement).is_err();
         let victims: Vec<LeaseId> =
             runners[from..].iter().filter(gives_way).map(|runner| runner.lease).collect();
         runners.retain(|runner| !victims.contains(&runner.lease));
@@ -144,8 +165,8 @@ impl Pipeline {
         None
     }
 
-    fn runners(&self, view: &View<'_>) -> Vec<Runner> {
-        let staying = view.leases().filter(|lease| lease.stop.is_none());
+    fn runners(&self, view: &View<'_>, plan: &Plan<'_>) -> Vec<Runner> {
+        let staying = view.leases().filter(|lease| !is_stopping(plan, lease));
         let mut runners: Vec<Runner> = staying
             .map(|lease| {
                 let job = view.job(lease.job).expect("a lease belongs to a job");
@@ -172,9 +193,14 @@ impl Pass {
     }
 }
 
-fn after_stops(view: &View<'_>, free: &Capacity) -> Capacity {
-    let mut later = free.clone();
-    for lease in view.leases().filter(|lease| lease.stop.is_some()) {
+/// Whether a stay was told to stop, before or in this very plan.
+fn is_stopping(plan: &Plan<'_>, lease: &Lease) -> bool {
+    lease.stop.is_some() || plan.has_lease(lease.id)
+}
+
+fn after_stops(view: &View<'_>, plan: &Plan<'_>) -> Capacity {
+    let mut later = plan.free().clone();
+    for lease in view.leases().filter(|lease| is_stopping(plan, lease)) {
         later.release(&lease.placement);
     }
     later

@@ -29,8 +29,7 @@ use hostler_core::units::Time;
 use hostler_core::view::View;
 
 use super::outlook::{
-    Door, Ending, believed_end, endings, explain, explain_rest, may_fit, no_capacity,
-    start,
+    Door, Ending, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
 };
 use crate::limits::{ENDS_MAX, STEPS_MAX};
 use crate::place::PlaceRule;
@@ -55,8 +54,8 @@ pub const DEF: PolicyDef = PolicyDef {
 
 hostler_core::settings! {
     struct Config {
-        /// Jobs that are considered. Each reservation costs a search through the believed future;
-        /// those of jobs further back would change with every end anyway.
+        /// Waiting jobs behind the first that are considered. Each reservation costs a search
+        /// through the believed future; those further back would change with every end anyway.
         depth: u32 = 32,
         /// Whose run times count. Few traces carry what users said, so the truth is the default;
         /// on a real cluster nobody knows it.
@@ -80,59 +79,83 @@ impl Policy for Conservative {
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
         let came = self.door.admit(view, plan);
-        let waiting = view.pending().iter().filter(|id| !plan.has_job(**id));
-        let waiting = waiting.map(|id| view.job(*id).expect("a waiting job is not over"));
-        let line: Vec<&Job> = waiting.take(self.depth.max(1)).collect();
-        // Only jobs up to the last that fits now can start, or keep others from it.
-        let last = line.iter().rposition(|job| self.fits(plan, job));
-        let (ahead, rest) = line.split_at(last.map_or(0, |last| last + 1));
-        let head = self.reserve_all(view, plan, ahead);
-        for job in rest {
-            explain(plan, job, no_capacity(plan.free(), &job.spec));
+        let place = &*self.place;
+        let mut started = Vec::new();
+        let mut line = view.pending().iter();
+        let head = line.find_map(|id| blocked(place, view, plan, *id, &mut started));
+        let Some(head) = head else { return };
+        explain(plan, head, no_capacity(plan.free(), &head.spec));
+        let mut planned = Reservations {
+            view,
+            place,
+            first_waiting: head.id,
+            started,
+            unplanned: vec![head],
+            future: None,
+        };
+        let mut left = self.depth;
+        for id in line {
+            if left == 0 {
+                break;
+            }
+            if plan.has_job(*id) {
+                continue;
+            }
+            let job = view.job(*id).expect("a waiting job is not over");
+            if !planned.starts(plan, job) {
+                left -= 1;
+            }
         }
-        if let Some(head) = head.or(rest.first().map(|job| job.id)) {
-            explain_rest(view, plan, &came, head);
-        }
+        explain_rest(view, plan, &came, head.id);
     }
 }
 
-impl Conservative {
-    fn fits(&self, plan: &mut Plan<'_>, job: &Job) -> bool {
-        may_fit(plan.free(), &job.spec)
-            && place_job(&*self.place, plan.free_mut(), &job.spec).is_ok()
-    }
+/// Reservations in the order of submission.
+struct Reservations<'a> {
+    view: &'a View<'a>,
+    place: &'a dyn Place,
+    first_waiting: JobId,
+    /// Jobs that this question started before one had to wait.
+    started: Vec<Ending>,
+    /// Jobs that wait and have no reservation yet: nobody behind them could start so far.
+    unplanned: Vec<&'a Job>,
+    /// What is left beside the reservations, once somebody could start.
+    future: Option<Future>,
+}
 
-    /// Gives each job its reservation and starts those whose time is now; the answer is the first
-    /// that has to wait.
-    fn reserve_all(
-        &self,
-        view: &View<'_>,
-        plan: &mut Plan<'_>,
-        jobs: &[&Job],
-    ) -> Option<JobId> {
-        let place = &*self.place;
-        let mut started = Vec::new();
-        let in_order = |job: &&&Job| start(place, view, plan, job, &mut started);
-        let count = jobs.iter().take_while(in_order).count();
-        let (head, _) = jobs[count..].split_first()?;
-        let mut future = Future::new(view.now(), plan.free(), &endings(view, started));
-        for job in &jobs[count..] {
-            match future.reserve(place, view, job) {
-                Some((at, placement)) if at == view.now() => {
-                    plan.start(job.id, placement)
-                        .expect("what the future has free now is free");
-                }
-                Some(_) | None => {
-                    let reason = if self.fits(plan, job) {
-                        Reason::WouldDelay { reserved: head.id }
-                    } else {
-                        no_capacity(plan.free(), &job.spec)
-                    };
-                    explain(plan, job, reason);
-                }
+impl<'a> Reservations<'a> {
+    /// Gives a job its reservation, and starts it if that is for now.
+    fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
+        if !self.fits(plan, job) {
+            explain(plan, job, no_capacity(plan.free(), &job.spec));
+            self.unplanned.push(job);
+            return false;
+        }
+        let (view, place) = (self.view, self.place);
+        let future = self.future.get_or_insert_with(|| {
+            let started = std::mem::take(&mut self.started);
+            Future::new(view.now(), plan.free(), &endings(view, started))
+        });
+        for earlier in self.unplanned.drain(..) {
+            future.reserve(place, view, earlier);
+        }
+        let reserved = self.first_waiting;
+        match future.reserve(place, view, job) {
+            Some((at, placement)) if at == view.now() => {
+                plan.start(job.id, placement)
+                    .expect("what the future has free now is free");
+                true
+            }
+            Some(_) | None => {
+                explain(plan, job, Reason::WouldDelay { reserved });
+                false
             }
         }
-        Some(head.id)
+    }
+
+    fn fits(&self, plan: &mut Plan<'_>, job: &Job) -> bool {
+        may_fit(plan.free(), &job.spec)
+            && place_job(self.place, plan.free_mut(), &job.spec).is_ok()
     }
 }
 

@@ -17,7 +17,6 @@
 use std::collections::BTreeMap;
 
 use hostler_core::capacity::Capacity;
-use hostler_core::id::JobId;
 use hostler_core::job::{Demand, Job, JobSpec};
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
@@ -29,8 +28,7 @@ use hostler_core::units::Time;
 use hostler_core::view::View;
 
 use super::outlook::{
-    Door, Ending, believed_end, endings, explain, explain_rest, may_fit, no_capacity,
-    start,
+    Door, Ending, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
 };
 use crate::place::PlaceRule;
 
@@ -54,8 +52,8 @@ pub const DEF: PolicyDef = PolicyDef {
 
 hostler_core::settings! {
     struct Config {
-        /// Jobs behind the head that are considered: a hundred find nearly all gaps, and bound
-        /// what a question costs on a long queue.
+        /// Waiting jobs behind the head that are considered: a hundred find nearly all gaps, and
+        /// bound what a question costs on a long queue.
         depth: u32 = 100,
         /// Whose run times count. Few traces carry what users said, so the truth is the default;
         /// on a real cluster nobody knows it.
@@ -81,45 +79,33 @@ impl Policy for FifoBackfill {
         let came = self.door.admit(view, plan);
         let mut started = Vec::new();
         let mut line = view.pending().iter();
-        let head = line.find_map(|id| self.blocked(view, plan, *id, &mut started));
+        let place = &*self.place;
+        let head = line.find_map(|id| blocked(place, view, plan, *id, &mut started));
         let Some(head) = head else { return };
         explain(plan, head, no_capacity(plan.free(), &head.spec));
         let mut gaps = Gaps {
             view,
-            place: &*self.place,
+            place,
             head,
             started,
             shadow: None,
             failed: BTreeMap::new(),
         };
-        for id in line.take(self.depth) {
+        let mut left = self.depth;
+        for id in line {
+            if left == 0 {
+                break;
+            }
             if plan.has_job(*id) {
                 continue;
             }
             let job = view.job(*id).expect("a waiting job is not over");
             if let Err(reason) = gaps.fill(plan, job) {
                 explain(plan, job, reason);
+                left -= 1;
             }
         }
         explain_rest(view, plan, &came, head.id);
-    }
-}
-
-impl FifoBackfill {
-    /// Starts a job; the answer is the job if it does not fit.
-    fn blocked<'a>(
-        &self,
-        view: &View<'a>,
-        plan: &mut Plan<'_>,
-        id: JobId,
-        started: &mut Vec<Ending>,
-    ) -> Option<&'a Job> {
-        if plan.has_job(id) {
-            return None;
-        }
-        let job = view.state().job(id).expect("a waiting job is not over");
-        let fits = start(&*self.place, view, plan, job, started);
-        (!fits).then_some(job)
     }
 }
 

@@ -116,27 +116,30 @@ pub(super) fn believed_end(
     end.min(cut.unwrap_or(Time::NEVER)).max(start + Span(1))
 }
 
-/// Starts a job if it fits, and notes when it is believed to end.
-pub(super) fn start(
+/// Starts a job and notes when it is believed to end; the answer is the job if it does not fit.
+pub(super) fn blocked<'a>(
     place: &dyn Place,
-    view: &View<'_>,
+    view: &View<'a>,
     plan: &mut Plan<'_>,
-    job: &Job,
+    id: JobId,
     started: &mut Vec<Ending>,
-) -> bool {
+) -> Option<&'a Job> {
+    if plan.has_job(id) {
+        return None;
+    }
+    let job = view.state().job(id).expect("a waiting job is not over");
     if !may_fit(plan.free(), &job.spec) {
-        return false;
+        return Some(job);
     }
     let Ok(placement) = place_job(place, plan.free_mut(), &job.spec) else {
-        return false;
+        return Some(job);
     };
-    started.push(Ending {
-        at: believed_end(view, job, &placement, view.now()),
-        placement: Arc::new(placement.clone()),
-    });
-    plan.start(job.id, placement)
+    let at = believed_end(view, job, &placement, view.now());
+    let copy = Arc::new(placement.clone());
+    started.push(Ending { at, placement: copy });
+    plan.start(id, placement)
         .expect("a waiting job starts on free nodes");
-    true
+    None
 }
 
 /// What a job is believed to need beyond its estimate.

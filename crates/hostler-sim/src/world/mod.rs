@@ -181,8 +181,11 @@ impl<Source: Arrivals> World<Source> {
         let job = stay.job;
         let done = self.truth.run(job);
         self.leave(lease);
-        self.specs.remove(job.0);
-        self.safe.remove(&job);
+        // A node that fails before the word is out takes it along, and the job runs again.
+        if !self.reports_go_astray {
+            self.specs.remove(job.0);
+            self.safe.remove(&job);
+        }
         let word = Event::Stopped { lease, outcome: Outcome::Finished, done, lost: Span::ZERO };
         self.report(job, Report::Finish, word, events);
     }
