@@ -26,6 +26,7 @@ pub mod record;
 pub mod replay;
 pub mod stage;
 pub mod state;
+pub mod table;
 pub mod units;
 pub mod verify;
 pub mod view;

@@ -1,9 +1,9 @@
 //! Checking decisions before they take effect, by another path than the plan that made them.
 //!
-//! The plan counts what is free; this adds up what is held. A fault of a built-in policy is a bug;
+//! The plan counts what is free; the state adds up what leases hold, and this goes by the latter. A fault of a built-in policy is a bug;
 //! one of an external policy is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::cluster::Health;
 use crate::decision::Decision;
@@ -175,65 +175,74 @@ impl<'a> Check<'a> {
 
     /// On every node that gets something: what is held plus what is added is at most what it has.
     fn bookings(&self) -> Result<(), Violation> {
-        let mut nodes: BTreeMap<NodeId, Held> = BTreeMap::new();
         let added = self.added.iter().flat_map(|placement| &placement.parts);
+        let mut change = Change::default();
         for part in added {
-            let held = nodes.entry(part.node).or_insert_with(|| self.held(part.node));
-            held.add(self.state, part)?;
+            change.count(self.state, part, 1)?;
         }
-        for (id, held) in nodes {
-            let node = self.state.node(id);
-            let fits = held.cpu <= node.spec.cpu.0 && held.mem <= node.spec.mem.0;
-            if !fits || node.health == Health::Down {
+        for lease in &self.moved {
+            let lease = self.state.lease(*lease).expect("it was looked up before");
+            for part in &lease.placement.parts {
+                change.count(self.state, part, -1)?;
+            }
+        }
+        change.check(self.state)
+    }
+}
+
+/// What the decisions add to nodes and devices, less what they take away.
+#[derive(Default)]
+struct Change {
+    nodes: Vec<(NodeId, [i64; 2])>,
+    devices: Vec<(DeviceId, [i64; 2])>,
+}
+
+impl Change {
+    fn count(&mut self, state: &ClusterState, part: &Part, sign: i64) -> Result<(), Violation> {
+        let node = state.node(part.node);
+        let amounts = [sign * i64::from(part.cpu.0), sign * i64::from(part.mem.0)];
+        self.nodes.push((part.node, amounts));
+        let devices = node.first_device.0..node.first_device.0 + node.spec.gpus;
+        for slice in &part.slices {
+            let model = node.spec.gpu_model.filter(|_| devices.contains(&slice.device.0));
+            let model = state.model(model.ok_or(Violation::DeviceFull(slice.device))?);
+            let compute = sign * i64::from(slice.share.compute(model.mig_slices).0);
+            let mem = sign * i64::from(slice.share.mem(model.mem).0);
+            self.devices.push((slice.device, [compute, mem]));
+        }
+        Ok(())
+    }
+
+    fn check(mut self, state: &ClusterState) -> Result<(), Violation> {
+        for (id, added) in sums(&mut self.nodes) {
+            let (node, held) = (state.node(id), state.held_on(id));
+            let has = [i64::from(node.spec.cpu.0), i64::from(node.spec.mem.0)];
+            if node.health == Health::Down || exceeds(held, added, has) {
                 return Err(Violation::NodeFull(id));
             }
         }
-        Ok(())
-    }
-
-    fn held(&self, id: NodeId) -> Held {
-        let node = self.state.node(id);
-        let mut held = Held { cpu: 0, mem: 0, first: node.first_device.0, devices: [(0, 0); 64] };
-        let staying = node.leases.iter().filter(|lease| !self.moved.contains(lease));
-        for lease in staying {
-            let lease = self.state.lease(*lease).expect("a node names live leases");
-            for part in lease.placement.on(id) {
-                held.add(self.state, part).expect("what is held fits");
-            }
-        }
-        held
-    }
-}
-
-/// What is held on one node.
-struct Held {
-    cpu: u32,
-    mem: u32,
-    first: u32,
-    /// Compute and memory by device.
-    devices: [(u32, u32); 64],
-}
-
-impl Held {
-    fn add(&mut self, state: &ClusterState, part: &Part) -> Result<(), Violation> {
-        self.cpu += part.cpu.0;
-        self.mem += part.mem.0;
-        let Some(model) = state.node(part.node).spec.gpu_model else {
-            let stray = part.slices.first();
-            return stray.map_or(Ok(()), |slice| Err(Violation::DeviceFull(slice.device)));
-        };
-        let model = state.model(model);
-        for slice in &part.slices {
-            let local = slice.device.0.wrapping_sub(self.first) as usize;
-            let Some((compute, mem)) = self.devices.get_mut(local) else {
-                return Err(Violation::DeviceFull(slice.device));
-            };
-            *compute += slice.share.compute(model.mig_slices).0;
-            *mem += slice.share.mem(model.mem).0;
-            if *compute > 1000 || *mem > model.mem.0 {
-                return Err(Violation::DeviceFull(slice.device));
+        for (id, added) in sums(&mut self.devices) {
+            let model = state.node(state.node_of(id)).spec.gpu_model;
+            let mem = model.map_or(0, |model| state.model(model).mem.0);
+            if exceeds(state.held_of(id), added, [1000, i64::from(mem)]) {
+                return Err(Violation::DeviceFull(id));
             }
         }
         Ok(())
     }
+}
+
+fn exceeds(held: [u32; 2], added: [i64; 2], has: [i64; 2]) -> bool {
+    (0..2).any(|at| i64::from(held[at]) + added[at] > has[at])
+}
+
+/// Sums of equal keys, ascending.
+fn sums<Key: Copy + Ord>(list: &mut [(Key, [i64; 2])]) -> impl Iterator<Item = (Key, [i64; 2])> {
+    list.sort_by_key(|(key, _)| *key);
+    list.chunk_by(|one, other| one.0 == other.0).map(|equal| {
+        let total = equal
+            .iter()
+            .fold([0, 0], |sum, (_, [first, second])| [sum[0] + first, sum[1] + second]);
+        (equal[0].0, total)
+    })
 }

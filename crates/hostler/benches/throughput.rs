@@ -5,7 +5,12 @@
 
 use std::time::Instant;
 
-use hostler_core::metrics::{Metrics, Series};
+use hostler_core::job::Job;
+use hostler_core::metrics::Metrics;
+use hostler_core::placement::Lease;
+use hostler_core::state::ClusterState;
+use hostler_core::units::Time;
+use hostler_core::watch::Watch;
 use hostler_sim::lower::Workload;
 use hostler_sim::run::simulate;
 use hostler_sim::trace::{Cluster, PaiLike};
@@ -53,19 +58,36 @@ fn case(jobs: u32, load: f64, policies: &[&str]) {
     for kind in policies {
         let policy = hostler_policies::build(kind, &toml::Table::new()).expect("the policy exists");
         let started = Instant::now();
-        let watch = (Metrics::default(), Series::default());
-        let finished = simulate(&workload, policy, watch, None);
+        let finished = simulate(&workload, policy, (Metrics::default(), Queue::default()), None);
         let wall = started.elapsed().as_secs_f64();
-        let (metrics, series) = finished.watch;
+        let (metrics, queue) = finished.watch;
         let summary = metrics.summary(&finished.state);
-        let queue = series.points(&finished.state).queue.into_iter().fold(0.0, f64::max);
         println!(
-            "{jobs:>9} {load:>5.2}  {kind:14} {:>9} {wall:>8.2} {:>11.0} {queue:>10.0} {:>9.0} {:>8.0}",
+            "{jobs:>9} {load:>5.2}  {kind:14} {:>9} {wall:>8.2} {:>11.0} {:>10} {:>9.0} {:>8.0}",
             finished.events,
             finished.events as f64 / wall,
+            queue.longest,
             summary.avg_jct_s,
             peak_mib(),
         );
+    }
+}
+
+/// The longest that the queue was. Counts jobs that are never stopped.
+#[derive(Default)]
+struct Queue {
+    waiting: u64,
+    longest: u64,
+}
+
+impl Watch for Queue {
+    fn submitted(&mut self, _: Time, _: &Job) {
+        self.waiting += 1;
+        self.longest = self.longest.max(self.waiting);
+    }
+
+    fn began(&mut self, _: Time, _: &ClusterState, _: &Job, _: &Lease) {
+        self.waiting -= 1;
     }
 }
 

@@ -84,11 +84,11 @@ const MEASURES: &[Measure] = &[
         key: "gpu_utilisation",
         label: "GPU alloc",
         unit: "share of GPU time",
-        explanation: "GPU time that was booked, over GPU time that was there, until the last \
-                      completion.",
+        explanation: "GPU time that was booked, over GPU time that was there, from the first to \
+                      the last submission.",
         better: Better::Higher,
         format: Format::Percent,
-        value: |summary| summary.gpu_utilisation,
+        value: |summary| summary.gpu_utilisation_while_arriving,
     },
     Measure {
         key: "fragmentation",
@@ -116,15 +116,6 @@ const MEASURES: &[Measure] = &[
         better: Better::Higher,
         format: Format::Count,
         value: |summary| summary.jobs_done as f64,
-    },
-    Measure {
-        key: "jobs_rejected",
-        label: "rejected",
-        unit: "jobs",
-        explanation: "Jobs that ask for more than the whole cluster has.",
-        better: Better::Neither,
-        format: Format::Count,
-        value: |summary| summary.jobs_rejected as f64,
     },
 ];
 
@@ -155,6 +146,7 @@ pub fn list(run: &RunJson) -> String {
         format!("  {:width$}  {value}", measure.label)
     };
     let mut lines: Vec<String> = MEASURES.iter().map(line).collect();
+    lines.push(format!("  {:width$}  {}", "rejected", run.summary.jobs_rejected));
     lines.push(format!("  {:width$}  {} in {:.2} s", "events", run.events, run.wall_s));
     lines.join("\n")
 }

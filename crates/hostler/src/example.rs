@@ -7,8 +7,9 @@ use hostler_sim::trace::{Cluster, PaiLike, Trace};
 
 /// Jobs of the example: enough for the policies to differ, few enough to wait for.
 const JOBS: u32 = 4000;
-/// Offered load: a cluster that is asked for somewhat more than it has, as busy ones are.
-const LOAD: f64 = 1.1;
+/// Offered load: a few hours in which twice as much is asked for as the cluster has, as after a
+/// deadline was announced.
+const LOAD: f64 = 2.0;
 /// A tenth of the PAI cluster.
 const SCALE: u32 = 10;
 const SEED: u64 = 7;

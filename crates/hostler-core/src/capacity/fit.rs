@@ -109,19 +109,22 @@ impl Capacity {
         let node = &self.nodes[id.index()];
         let mem = self.device_mem(node, demand);
         let share = Share::Fraction { compute: demand.gpu, mem: Mib(mem) };
-        let mut devices = [None; DEVICES_PER_NODE_MAX];
         let island = self.island_for(id, demand, tasks);
-        for (local, device) in self.devices_of(id).iter().enumerate() {
-            let inside = island.is_none_or(|island| self.island_of(node, local) == island);
-            devices[local] = (inside && device.layout == Layout::Shared).then_some(*device);
+        let inside = |local: usize| island.is_none_or(|only| self.island_of(node, local) == only);
+        let slice =
+            |local: usize| Slice { device: DeviceId(node.first_device + local as u32), share };
+        if tasks == 1 {
+            let local = tightest(self.devices_of(id), demand.gpu, mem, inside);
+            return vec![slice(local)];
         }
+        let mut devices = self.devices_of(id).to_vec();
         let take = |_| {
-            let local = tightest(&devices, demand.gpu, mem).expect("slots counted room for it");
-            let device = devices[local].as_mut().expect("tightest picks a device that is there");
+            let local = tightest(&devices, demand.gpu, mem, inside);
+            let device = &mut devices[local];
             device.compute -= demand.gpu.0 as u16;
             device.mem -= mem;
             device.holders += 1;
-            Slice { device: DeviceId(node.first_device + local as u32), share }
+            slice(local)
         };
         (0..tasks).map(take).collect()
     }
@@ -132,6 +135,7 @@ impl Capacity {
         let only = self.island_for(id, demand, tasks);
         let mut free = [0u8; DEVICES_PER_NODE_MAX];
         let mut taken = 0u64;
+        let last = self.island_of(node, usize::from(node.device_count) - 1);
         for (local, device) in self.devices_of(id).iter().enumerate() {
             let island = self.island_of(node, local);
             if device.is_whole() && only.is_none_or(|only| only == island) {
@@ -144,7 +148,7 @@ impl Capacity {
         for _ in 0..tasks {
             let mut needed = demand.gpu.whole() as u8;
             while needed > 0 {
-                let island = best_island(&free, needed);
+                let island = best_island(&free[..=last], needed);
                 let from = (0..usize::from(node.device_count))
                     .find(|&at| taken & (1 << at) == 0 && self.island_of(node, at) == island)
                     .expect("the island has a free device");
@@ -174,21 +178,19 @@ fn per(free: u32, asked: u32) -> u32 {
 }
 
 /// Smallest sufficient island; when none suffices, the largest, to touch few of them.
-fn best_island(free: &[u8; DEVICES_PER_NODE_MAX], needed: u8) -> usize {
+fn best_island(free: &[u8], needed: u8) -> usize {
     let islands = || free.iter().copied().enumerate().filter(|&(_, count)| count > 0);
     let enough = islands().filter(|&(_, count)| count >= needed).min_by_key(|&(_, count)| count);
     let largest = || islands().max_by_key(|&(at, count)| (count, std::cmp::Reverse(at)));
     enough.or_else(largest).expect("slots counted the free devices").0
 }
 
-fn tightest(
-    devices: &[Option<DeviceFree>; DEVICES_PER_NODE_MAX],
-    gpu: Milli,
-    mem: u32,
-) -> Option<usize> {
-    let able = devices.iter().enumerate().filter_map(|(at, device)| {
-        let device = device.as_ref()?;
-        (u32::from(device.compute) >= gpu.0 && device.mem >= mem).then_some((at, device))
+/// The device that a fraction leaves the least free: one in use before a fresh one.
+fn tightest(devices: &[DeviceFree], gpu: Milli, mem: u32, inside: impl Fn(usize) -> bool) -> usize {
+    let able = devices.iter().enumerate().filter(|(local, device)| {
+        let fits = u32::from(device.compute) >= gpu.0 && device.mem >= mem;
+        fits && device.layout == Layout::Shared && inside(*local)
     });
-    able.min_by_key(|&(at, device)| (device.holders == 0, device.compute, at)).map(|(at, _)| at)
+    let best = able.min_by_key(|(local, device)| (device.holders == 0, device.compute, *local));
+    best.expect("slots counted room for it").0
 }

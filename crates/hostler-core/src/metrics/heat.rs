@@ -14,6 +14,8 @@ use crate::watch::Watch;
 #[derive(Clone, Debug)]
 pub struct Heat {
     grid: Grid,
+    /// What comes later is not looked at.
+    until: Time,
     nodes: Vec<NodeHeat>,
     /// Booked time of each node and bucket, in microseconds of the whole node.
     booked: Vec<f32>,
@@ -55,7 +57,8 @@ impl HeatMap {
 
 impl Default for Heat {
     fn default() -> Heat {
-        Heat { grid: Grid::new(HEAT_BUCKETS_MAX), nodes: Vec::new(), booked: Vec::new() }
+        let grid = Grid::new(HEAT_BUCKETS_MAX);
+        Heat { grid, until: Time::NEVER, nodes: Vec::new(), booked: Vec::new() }
     }
 }
 
@@ -70,12 +73,17 @@ impl Heat {
         heat
     }
 
+    /// A map that ends at `until`, however long the run goes on.
+    pub fn ending(until: Time) -> Heat {
+        Heat { until, ..Heat::default() }
+    }
+
     /// The map up to now.
     pub fn map(&self, state: &ClusterState) -> HeatMap {
         let Some(start) = self.grid.origin() else {
             return HeatMap::default();
         };
-        let now = state.now();
+        let now = state.now().min(self.until);
         let mut heat = self.clone();
         heat.cover(now);
         let columns = heat.grid.filled(now);
@@ -141,6 +149,7 @@ impl Heat {
     }
 
     fn touch(&mut self, at: Time, state: &ClusterState, node: &Node) {
+        let at = at.min(self.until);
         self.cover(at);
         let index = node.id.index();
         while self.nodes.len() <= index {

@@ -60,6 +60,8 @@ pub struct Metrics {
     opened: Option<Time>,
     /// Last end of a job that had resources.
     last_end: Time,
+    /// GPU time booked and GPU time there, from the first to the latest submission.
+    while_arriving: (u128, u128),
     /// Jobs that are not over.
     present: Integral,
     /// Jobs with resources.
@@ -281,6 +283,10 @@ impl Watch for Metrics {
             self.open(at);
         }
         self.counts.submitted += 1;
+        let sum = |part: fn(&ModelUse) -> &Integral| -> u128 {
+            self.models.iter().map(|model| part(model).at(at)).sum()
+        };
+        self.while_arriving = (sum(|model| &model.allocated), sum(|model| &model.capacity));
         self.crowd_at_submit.insert(job.id, self.present.at(at));
         self.present.set(at, self.last_end, self.present.value() + 1);
     }

@@ -19,6 +19,8 @@ use crate::watch::Watch;
 #[derive(Clone, Debug)]
 pub struct Series {
     grid: Grid,
+    /// What comes later is not looked at.
+    until: Time,
     waiting: Steps,
     capacity: Steps,
     allocated: Steps,
@@ -46,6 +48,7 @@ impl Default for Series {
         let grid = Grid::new(SERIES_BUCKETS_MAX);
         Series {
             grid,
+            until: Time::NEVER,
             waiting: Steps::new(&grid),
             capacity: Steps::new(&grid),
             allocated: Steps::new(&grid),
@@ -68,10 +71,16 @@ impl Series {
         series
     }
 
+    /// A series that ends at `until`, however long the run goes on: a few jobs of many days would
+    /// otherwise leave one point for the hours in which most happens.
+    pub fn ending(until: Time) -> Series {
+        Series { until, ..Series::default() }
+    }
+
     /// The series up to now.
     pub fn points(&self, state: &ClusterState) -> SeriesPoints {
         let mut series = self.clone();
-        let now = state.now();
+        let now = state.now().min(self.until);
         series.cover(now);
         for lease in state.leases() {
             series.add_started(state, lease, None);
@@ -111,11 +120,13 @@ impl Series {
     }
 
     fn waiting_changed(&mut self, at: Time, delta: i64) {
+        let at = at.min(self.until);
         self.cover(at);
         self.waiting.step(&self.grid, at, delta);
     }
 
     fn refresh(&mut self, at: Time, state: &ClusterState, id: NodeId) {
+        let at = at.min(self.until);
         let (before, now) = self.fleet.refresh(state, id);
         let moved = |steps: &mut Steps, before: u32, now: u32| {
             if before != now {
@@ -127,7 +138,7 @@ impl Series {
     }
 
     fn refresh_parts(&mut self, at: Time, state: &ClusterState, lease: &Lease) {
-        self.cover(at);
+        self.cover(at.min(self.until));
         for part in &lease.placement.parts {
             self.refresh(at, state, part.node);
         }
@@ -140,9 +151,10 @@ impl Series {
         };
         let parts = lease.placement.parts.iter();
         let compute: i64 = parts.map(|part| i64::from(state.gpu_of(part).0)).sum();
-        self.started.step(&self.grid, started.max(lease.since), compute);
+        let began = started.max(lease.since).min(self.until);
+        self.started.step(&self.grid, began, compute);
         if let Some(end) = end {
-            self.started.step(&self.grid, end, -compute);
+            self.started.step(&self.grid, end.min(self.until), -compute);
         }
     }
 }
@@ -173,7 +185,7 @@ impl Watch for Series {
     }
 
     fn node_changed(&mut self, at: Time, state: &ClusterState, node: &Node) {
-        self.cover(at);
+        self.cover(at.min(self.until));
         self.refresh(at, state, node.id);
     }
 }

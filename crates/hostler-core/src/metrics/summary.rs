@@ -77,7 +77,10 @@ pub struct Summary {
     pub makespan_s: f64,
     /// Booked GPU time over GPU time of nodes that are not down (sleeping nodes count as idle).
     pub gpu_utilisation: f64,
-    /// The same without lost work: of a job's GPU time counts done / (done + lost) of its work.
+    /// The same from the first to the last submission: without the long end of a run in which a
+    /// few jobs are left.
+    pub gpu_utilisation_while_arriving: f64,
+    /// `gpu_utilisation` without lost work: of a job's GPU time counts done / (done + lost) of its work.
     pub gpu_used: f64,
     /// Idle GPU time on devices that are partly booked, over all idle GPU time.
     pub fragmentation: f64,
@@ -275,6 +278,8 @@ impl Metrics {
         let window = self.window_end(state).since(opened);
         summary.makespan_s = self.last_end.since(opened).secs_f64();
         summary.gpu_utilisation = ratio(allocated, capacity);
+        let (booked, there) = self.while_arriving;
+        summary.gpu_utilisation_while_arriving = ratio(booked, there);
         summary.gpu_used = ratio(used, capacity);
         summary.fragmentation = ratio(total(&self.rest), capacity.saturating_sub(allocated));
         summary.avg_queue_length = ratio(waiting, u128::from(window.0));

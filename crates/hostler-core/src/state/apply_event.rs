@@ -102,6 +102,8 @@ impl ClusterState {
             leases: Vec::new(),
         };
         self.next_device += spec.gpus;
+        self.node_held.push([0; 2]);
+        self.device_held.resize(self.next_device as usize, [0; 2]);
         self.capacity.add_node(&node);
         self.nodes.push(node);
     }

@@ -44,11 +44,13 @@ impl ClusterState {
             }
         }
         for (device, compute) in &on_device {
+            assert_eq!(self.device_held[device.index()][0], *compute, "{device:?}: held is off");
             assert!(*compute <= 1000, "{device:?} is booked {compute} thousandths");
         }
         for node in &self.nodes {
             let (cpu, mem, leases) = on_node.remove(&node.id).unwrap_or_default();
             let free = self.capacity.node(node.id);
+            assert_eq!(self.node_held[node.id.index()], [cpu, mem], "{:?}: held is off", node.id);
             assert_eq!(free.cpu.0 + cpu, node.spec.cpu.0, "{:?}: CPU does not add up", node.id);
             assert_eq!(free.mem.0 + mem, node.spec.mem.0, "{:?}: memory does not add up", node.id);
             let kept: BTreeSet<_> = node.leases.iter().copied().collect();

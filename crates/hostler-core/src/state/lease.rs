@@ -6,7 +6,7 @@ use super::{Change, ClusterState};
 use crate::id::{JobId, LeaseId, NodeId};
 use crate::job::{Ending, Phase};
 use crate::limits::START_TIMEOUT;
-use crate::placement::{Lease, Placement};
+use crate::placement::{Lease, Placement, Slice};
 use crate::reason::Reason;
 use crate::units::{Span, Time};
 use crate::watch::Watch;
@@ -132,15 +132,24 @@ impl ClusterState {
         }
     }
 
+    /// Notes that a lease holds its placement.
     pub(super) fn link_nodes(&mut self, id: LeaseId, placement: &Placement) {
         for part in &placement.parts {
             let leases = &mut self.nodes[part.node.index()].leases;
             if let Err(at) = leases.binary_search(&id) {
                 leases.insert(at, id);
             }
+            let [cpu, mem] = &mut self.node_held[part.node.index()];
+            (*cpu, *mem) = (*cpu + part.cpu.0, *mem + part.mem.0);
+            for slice in &part.slices {
+                let amounts = self.amounts(part.node, slice);
+                let [compute, mem] = &mut self.device_held[slice.device.index()];
+                (*compute, *mem) = (*compute + amounts[0], *mem + amounts[1]);
+            }
         }
     }
 
+    /// Notes that a lease does not hold its placement any more.
     pub(super) fn unlink_nodes(&mut self, id: LeaseId, placement: &Placement) {
         let mut last: Option<NodeId> = None;
         for part in &placement.parts {
@@ -148,10 +157,24 @@ impl ClusterState {
             if let Ok(at) = leases.binary_search(&id) {
                 leases.remove(at);
             }
+            let [cpu, mem] = &mut self.node_held[part.node.index()];
+            (*cpu, *mem) = (*cpu - part.cpu.0, *mem - part.mem.0);
+            for slice in &part.slices {
+                let amounts = self.amounts(part.node, slice);
+                let [compute, mem] = &mut self.device_held[slice.device.index()];
+                (*compute, *mem) = (*compute - amounts[0], *mem - amounts[1]);
+            }
             if last != Some(part.node) {
                 self.journal.push(Change::Freed(part.node));
             }
             last = Some(part.node);
         }
+    }
+
+    /// Compute and memory of a share.
+    fn amounts(&self, node: NodeId, slice: &Slice) -> [u32; 2] {
+        let model = self.node(node).spec.gpu_model.expect("a device is in a node with GPUs");
+        let model = self.model(model);
+        [slice.share.compute(model.mig_slices).0, slice.share.mem(model.mem).0]
     }
 }

@@ -8,12 +8,10 @@ mod apply_event;
 mod audit;
 mod journal;
 mod lease;
-mod table;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use journal::{Change, Journal};
-pub(crate) use table::Table;
 
 use crate::capacity::Capacity;
 use crate::cluster::{GpuModel, Health, Node, Tenant};
@@ -23,6 +21,7 @@ use crate::job::Job;
 use crate::limits::STOP_ATTEMPTS_MAX;
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
+use crate::table::Table;
 use crate::units::{Milli, Rate, Time};
 
 /// Everything that a decision may depend on.
@@ -37,6 +36,10 @@ pub struct ClusterState {
     pub(crate) capacity: Capacity,
     jobs: Table<Job>,
     leases: Table<Lease>,
+    /// CPU and memory that leases hold, by node: booked apart from what is free.
+    node_held: Vec<[u32; 2]>,
+    /// Compute and memory that leases hold, by device.
+    device_held: Vec<[u32; 2]>,
     pending: BTreeSet<JobId>,
     by_end: BTreeSet<(Time, LeaseId)>,
     /// Starts that wait for their confirmation, oldest first; entries may be settled already.
@@ -193,6 +196,16 @@ impl ClusterState {
     /// The time that the policy asked to be woken at.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.wake_at
+    }
+
+    /// CPU and memory that leases hold on a node.
+    pub(crate) fn held_on(&self, node: NodeId) -> [u32; 2] {
+        self.node_held[node.index()]
+    }
+
+    /// Compute and memory that leases hold of a device.
+    pub(crate) fn held_of(&self, device: DeviceId) -> [u32; 2] {
+        self.device_held[device.index()]
     }
 
     /// When the policy was last asked.

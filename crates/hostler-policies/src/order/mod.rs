@@ -4,4 +4,4 @@ mod hopeless;
 mod outlook;
 mod rank;
 
-policies![conservative_backfill, fifo, fifo_backfill, priority, sjf, srtf];
+policies![fifo, fifo_backfill, conservative_backfill, sjf, srtf, priority];

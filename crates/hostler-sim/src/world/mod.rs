@@ -25,6 +25,7 @@ use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, TenantId};
 use hostler_core::job::JobSpec;
 use hostler_core::placement::Placement;
 use hostler_core::profile::Reach;
+use hostler_core::table::Table;
 use hostler_core::units::{Rate, Span, Time};
 use queue::{Coming, Queue};
 use stay::{Doing, Stay};
@@ -58,9 +59,9 @@ pub struct World<Source> {
     truth: Truth,
     queue: Queue,
     faults: Faults,
-    stays: BTreeMap<LeaseId, Stay>,
+    stays: Table<Stay>,
     /// Specifications of jobs that were submitted and are not over.
-    specs: BTreeMap<JobId, Arc<JobSpec>>,
+    specs: Table<Arc<JobSpec>>,
     /// Safe work of jobs that were stopped.
     safe: BTreeMap<JobId, Span>,
     neighbours: Option<Neighbours>,
@@ -98,8 +99,8 @@ impl<Source: Arrivals> World<Source> {
             arrivals,
             truth,
             queue,
-            stays: BTreeMap::new(),
-            specs: BTreeMap::new(),
+            stays: Table::default(),
+            specs: Table::default(),
             safe: BTreeMap::new(),
             last_words: BTreeMap::new(),
             opened: false,
@@ -142,7 +143,7 @@ impl<Source: Arrivals> World<Source> {
     }
 
     fn start(&mut self, lease: LeaseId, events: &mut Vec<Event>) {
-        let Some(stay) = self.stays.get(&lease) else {
+        let Some(stay) = self.stays.get(lease.0) else {
             return;
         };
         if stay.doing != Doing::Starting {
@@ -160,11 +161,11 @@ impl<Source: Arrivals> World<Source> {
 
     /// The first step of work comes after the state is loaded.
     fn begin_work(&mut self, lease: LeaseId) {
-        if let (Some(neighbours), Some(stay)) = (&mut self.neighbours, self.stays.get(&lease)) {
+        if let (Some(neighbours), Some(stay)) = (&mut self.neighbours, self.stays.get(lease.0)) {
             neighbours.join(lease, &stay.placement);
         }
         let rate = self.rate_of(lease);
-        let stay = self.stays.get_mut(&lease).expect("the stay is here");
+        let stay = self.stays.get_mut(lease.0).expect("the stay is here");
         let again = stay.base > Span::ZERO || self.safe.contains_key(&stay.job);
         let load = if again { stay.spec.checkpoint.load } else { Span::ZERO };
         stay.work_from(self.now + load, rate);
@@ -174,7 +175,7 @@ impl<Source: Arrivals> World<Source> {
     }
 
     fn finish(&mut self, lease: LeaseId, version: u32, events: &mut Vec<Event>) {
-        let Some(stay) = self.stays.get(&lease).filter(|stay| stay.version == version) else {
+        let Some(stay) = self.stays.get(lease.0).filter(|stay| stay.version == version) else {
             return;
         };
         let job = stay.job;
@@ -182,7 +183,7 @@ impl<Source: Arrivals> World<Source> {
         self.leave(lease);
         // A node that fails before the word is out takes it along, and the job runs again.
         if !self.reports_go_astray {
-            self.specs.remove(&job);
+            self.specs.remove(job.0);
             self.safe.remove(&job);
         }
         let word = Event::Stopped { lease, outcome: Outcome::Finished, done, lost: Span::ZERO };
@@ -190,7 +191,7 @@ impl<Source: Arrivals> World<Source> {
     }
 
     fn saved(&mut self, lease: LeaseId, events: &mut Vec<Event>) {
-        let Some(stay) = self.stays.get(&lease).filter(|stay| stay.doing == Doing::Saving) else {
+        let Some(stay) = self.stays.get(lease.0).filter(|stay| stay.doing == Doing::Saving) else {
             return;
         };
         let job = stay.job;
@@ -205,7 +206,7 @@ impl<Source: Arrivals> World<Source> {
     fn fail(&mut self, node: NodeId, events: &mut Vec<Event>) {
         let now = self.now;
         let mut gone = Vec::new();
-        for stay in self.stays.values_mut() {
+        for stay in self.stays.iter_mut() {
             let touches = stay.placement.parts.iter().any(|part| part.node == node);
             if !touches {
                 continue;
@@ -227,7 +228,7 @@ impl<Source: Arrivals> World<Source> {
 
     fn stop(&mut self, lease: LeaseId, how: StopHow) {
         let now = self.now;
-        let Some(stay) = self.stays.get_mut(&lease) else {
+        let Some(stay) = self.stays.get_mut(lease.0) else {
             // It is over already; say so (again), in case the first word went astray.
             if let Some(word) = self.last_words.get(&lease) {
                 self.queue.push(now, Coming::Deliver(Box::new(word.clone())));
@@ -256,7 +257,7 @@ impl<Source: Arrivals> World<Source> {
 
     fn move_to(&mut self, lease: LeaseId, placement: &Arc<Placement>) {
         let now = self.now;
-        let Some(stay) = self.stays.get_mut(&lease) else {
+        let Some(stay) = self.stays.get_mut(lease.0) else {
             return;
         };
         stay.account(now);
@@ -267,7 +268,7 @@ impl<Source: Arrivals> World<Source> {
         stay.placement = Arc::clone(placement);
         let pause = stay.spec.checkpoint.save + stay.spec.checkpoint.load;
         let rate = self.rate_of(lease);
-        let stay = self.stays.get_mut(&lease).expect("the stay is here");
+        let stay = self.stays.get_mut(lease.0).expect("the stay is here");
         stay.work_from(now + pause, rate);
         let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
         self.queue.push(finish, Coming::Finish(lease, version));
@@ -275,7 +276,7 @@ impl<Source: Arrivals> World<Source> {
     }
 
     fn leave(&mut self, lease: LeaseId) {
-        let stay = self.stays.remove(&lease).expect("the stay is here");
+        let stay = self.stays.remove(lease.0).expect("the stay is here");
         let Some(neighbours) = &mut self.neighbours else {
             return;
         };
@@ -286,10 +287,10 @@ impl<Source: Arrivals> World<Source> {
     }
 
     fn adjust_neighbours(&mut self, lease: LeaseId) {
-        let Some(neighbours) = &self.neighbours else {
+        let (Some(neighbours), Some(stay)) = (&self.neighbours, self.stays.get(lease.0)) else {
             return;
         };
-        for other in neighbours.of(lease, &self.stays[&lease].placement) {
+        for other in neighbours.of(lease, &stay.placement) {
             self.adjust(other);
         }
     }
@@ -297,7 +298,7 @@ impl<Source: Arrivals> World<Source> {
     /// Gives a stay its present speed and finish.
     fn adjust(&mut self, lease: LeaseId) {
         let rate = self.rate_of(lease);
-        let Some(stay) = self.stays.get_mut(&lease) else {
+        let Some(stay) = self.stays.get_mut(lease.0) else {
             return;
         };
         if stay.doing != Doing::Working || stay.rate == rate {
@@ -309,7 +310,7 @@ impl<Source: Arrivals> World<Source> {
     }
 
     fn rate_of(&self, lease: LeaseId) -> Rate {
-        let stay = &self.stays[&lease];
+        let stay = self.stays.get(lease.0).expect("the stay is here");
         let on_gpus = stay.placement.parts.iter().filter(|part| !part.slices.is_empty());
         let models = on_gpus.filter_map(|part| self.site.nodes[part.node.index()].gpu_model);
         let alone = self.site.physics.rate(&stay.spec, models, || self.reach(&stay.placement));
@@ -317,7 +318,7 @@ impl<Source: Arrivals> World<Source> {
             return alone;
         };
         let others = neighbours.of(lease, &stay.placement).into_iter();
-        let others = others.filter_map(|other| self.stays.get(&other));
+        let others = others.filter_map(|other| self.stays.get(other.0));
         others.fold(alone, |rate, other| {
             rate.times(self.site.physics.beside(stay.spec.profile, other.spec.profile))
         })
@@ -371,7 +372,7 @@ impl<Source: Arrivals> World<Source> {
             let Some((job, spec)) = self.arrivals.take() else {
                 break;
             };
-            self.specs.insert(job, Arc::clone(&spec));
+            self.specs.insert(job.0, Arc::clone(&spec));
             events.push(Event::Submitted { job, spec });
         }
     }
@@ -404,9 +405,10 @@ impl<Source: Arrivals> Executor for World<Source> {
         match decision {
             Decision::Start { lease, job, placement } => {
                 let base = self.safe.get(job).copied().unwrap_or(Span::ZERO);
-                let spec = Arc::clone(&self.specs[job]);
+                let spec =
+                    Arc::clone(self.specs.get(job.0).expect("a job that starts is not over"));
                 let stay = Stay::new(*lease, *job, spec, Arc::clone(placement), base);
-                self.stays.insert(*lease, stay);
+                self.stays.insert(lease.0, stay);
                 self.queue.push(at + self.site.physics.start_delay, Coming::Start(*lease));
             }
             Decision::Stop { lease, how, .. } => self.stop(*lease, *how),
@@ -422,7 +424,7 @@ impl<Source: Arrivals> Executor for World<Source> {
                 self.queue.push(at + delay, Coming::Deliver(Box::new(event)));
             }
             Decision::Reject { job, .. } => {
-                self.specs.remove(job);
+                self.specs.remove(job.0);
             }
             Decision::Admit { .. }
             | Decision::Extend { .. }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use hostler_core::id::NodeId;
 use hostler_core::metrics::{Heat, Metrics, Series, Which};
 use hostler_core::state::ClusterState;
+use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
 use hostler_sim::report::data::{self, Report, Run};
 use hostler_sim::report::{render, table, thin};
@@ -22,6 +23,9 @@ use crate::cli::Compare;
 use crate::progress::{Bars, Counter};
 use crate::settings::Chosen;
 use crate::{columns, input, memory};
+
+/// Least time that plots show after the last arrival.
+const PLOT_MILLIS_MIN: u64 = 3_600_000;
 
 /// Points of a distribution in the report.
 const CDF_POINTS: usize = 400;
@@ -40,6 +44,7 @@ pub fn run(args: &Compare) -> Result<()> {
         let result = json!({ "workload": loaded.words, "runs": runs });
         writeln!(std::io::stdout().lock(), "{}", serde_json::to_string_pretty(&result)?)?;
     }
+    notes.extend(rejections(&results));
     notes.push("Times are over finished jobs; percentiles are by nearest rank.".to_owned());
     let report = Report {
         title: "Hostler: policies compared".to_owned(),
@@ -59,6 +64,12 @@ pub fn run(args: &Compare) -> Result<()> {
         .with_context(|| format!("cannot write `{}`", args.out.display()))?;
     eprintln!("report: {}", args.out.display());
     Ok(())
+}
+
+/// Jobs that no run could take: the cluster is too small for them.
+fn rejections(results: &[(RunJson, Run)]) -> Option<String> {
+    let most = results.iter().map(|(json, _)| json.summary.jobs_rejected).max()?;
+    (most > 0).then(|| format!("{most} jobs ask for more than the whole cluster has: rejected."))
 }
 
 /// The policies that were asked for, or all.
@@ -127,12 +138,13 @@ fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<(
 }
 
 fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (RunJson, Run) {
-    let watch =
-        ((Metrics::default(), Series::default()), (Heat::default(), Counter::new(bar.clone())));
+    let until = plots_end(workload);
+    let pictures = (Series::ending(until), Heat::ending(until));
+    let watch = ((Metrics::default(), Counter::new(bar.clone())), pictures);
     let started = Instant::now();
     let finished = run::simulate(workload, chosen.build(), watch, None);
     let wall_s = started.elapsed().as_secs_f64();
-    let ((metrics, series), (heat, _)) = finished.watch;
+    let ((metrics, _), (series, heat)) = finished.watch;
     warn_of_stranded(&finished.state);
     let summary = metrics.summary(&finished.state);
     let points = series.points(&finished.state);
@@ -161,6 +173,15 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (Run
         peak_rss_mib: memory::peak_rss_mib(),
     };
     (json, run)
+}
+
+/// Plots over time show the time of arrivals and as much again: the longest jobs go on for days,
+/// and nothing else happens then.
+fn plots_end(workload: &Workload) -> Time {
+    let jobs = &workload.trace().jobs;
+    let last = jobs.last().map_or(0, |job| job.submit_ms);
+    let first = jobs.first().map_or(0, |job| job.submit_ms);
+    Time::from_millis(last + (last - first).max(PLOT_MILLIS_MIN))
 }
 
 fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {

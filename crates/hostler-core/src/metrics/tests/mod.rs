@@ -68,6 +68,7 @@ fn two_jobs_give_the_figures_worked_out_by_hand() {
         avg_bounded_slowdown = 1.9
         makespan_s = 150.0
         gpu_utilisation = 0.8333333333333334
+        gpu_utilisation_while_arriving = 1.0
         gpu_used = 0.8333333333333334
         fragmentation = 0.0
         avg_queue_length = 0.6

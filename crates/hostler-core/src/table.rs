@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// Entries by ascending number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Table<Entry> {
+pub struct Table<Entry> {
     base: u32,
     slots: VecDeque<Option<Box<Entry>>>,
     len: usize,
@@ -21,15 +21,22 @@ impl<Entry> Default for Table<Entry> {
 
 impl<Entry> Table<Entry> {
     /// The number that the next entry gets at least.
-    pub(crate) fn next_id(&self) -> u32 {
+    pub fn next_id(&self) -> u32 {
         self.base + self.slots.len() as u32
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn insert(&mut self, id: u32, entry: Entry) {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds an entry; numbers only go up.
+    pub fn insert(&mut self, id: u32, entry: Entry) {
         assert!(id >= self.next_id(), "number {id} is given twice");
         if self.slots.is_empty() {
             self.base = id;
@@ -41,15 +48,18 @@ impl<Entry> Table<Entry> {
         self.len += 1;
     }
 
-    pub(crate) fn get(&self, id: u32) -> Option<&Entry> {
+    /// The entry of a number.
+    pub fn get(&self, id: u32) -> Option<&Entry> {
         self.slots.get(id.checked_sub(self.base)? as usize)?.as_deref()
     }
 
-    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Entry> {
+    /// The entry of a number, to change it.
+    pub fn get_mut(&mut self, id: u32) -> Option<&mut Entry> {
         self.slots.get_mut(id.checked_sub(self.base)? as usize)?.as_deref_mut()
     }
 
-    pub(crate) fn remove(&mut self, id: u32) -> Option<Box<Entry>> {
+    /// Takes an entry out.
+    pub fn remove(&mut self, id: u32) -> Option<Box<Entry>> {
         let slot = self.slots.get_mut(id.checked_sub(self.base)? as usize)?;
         let entry = slot.take()?;
         self.len -= 1;
@@ -61,7 +71,13 @@ impl<Entry> Table<Entry> {
         Some(entry)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    /// The entries, ascending, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.slots.iter_mut().filter_map(Option::as_deref_mut)
+    }
+
+    /// The entries, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.slots.iter().filter_map(Option::as_deref)
     }
 }
