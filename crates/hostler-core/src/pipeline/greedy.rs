@@ -56,9 +56,7 @@ impl Pipeline {
                 shapes.list(id, &mut listed);
             }
         }
-        for node in &news.freed {
-            shapes.freed(plan.free(), *node, &mut listed);
-        }
+        shapes.freed(plan.free(), &news.freed, &mut listed);
         if news.all {
             let all: Vec<usize> = shapes.all().collect();
             all.into_iter().for_each(|id| shapes.list(id, &mut listed));

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backlog::Rank;
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, NodeFree};
 use crate::id::NodeId;
 use crate::job::{Demand, JobSpec};
 use crate::units::{Mib, Milli};
@@ -33,6 +33,16 @@ pub(super) struct Shape {
     /// Jobs by number of tasks, each best first.
     pub(super) gangs: BTreeMap<u32, BTreeSet<Rank>>,
     pub(super) listed: bool,
+}
+
+/// Freed nodes that are counted one by one.
+const NODES_COUNTED_MAX: usize = 64;
+
+impl Shape {
+    /// Tasks of the largest waiting gang: more than these need not be counted.
+    fn most_tasks(&self) -> u32 {
+        self.gangs.last_key_value().map_or(0, |(count, _)| *count)
+    }
 }
 
 impl Shapes {
@@ -102,19 +112,39 @@ impl Shapes {
         self.ids.values().copied()
     }
 
-    /// Raises the bounds of shapes that fit what is free on `node` now, and lists them.
-    pub(super) fn freed(&mut self, free: &Capacity, node: NodeId, listed: &mut Vec<usize>) {
-        let most = free.largest_gpu(node);
-        let end = Demand { gpu: Milli(most.0 + 1), ..Demand::default() };
-        let cpu = free.node(node).cpu;
-        let gpus = self.ids.range(..end);
-        for (_, &id) in gpus.filter(|(least, _)| least.cpu <= cpu) {
+    /// Raises the bounds of shapes that fit what nodes have freed, and lists those with a job that
+    /// may start now.
+    pub(super) fn freed(&mut self, free: &Capacity, nodes: &[NodeId], listed: &mut Vec<usize>) {
+        if nodes.len() > NODES_COUNTED_MAX {
+            self.bound_anew(free, listed);
+            return;
+        }
+        for node in nodes {
+            self.freed_one(free, *node, listed);
+        }
+    }
+
+    fn freed_one(&mut self, free: &Capacity, node: NodeId, listed: &mut Vec<usize>) {
+        let end = Demand { gpu: Milli(free.largest_gpu(node).0 + 1), ..Demand::default() };
+        let NodeFree { cpu, mem, .. } = *free.node(node);
+        let able = self.ids.range(..end).filter(|(least, _)| least.cpu <= cpu && least.mem <= mem);
+        for (_, &id) in able {
             let shape = &mut self.shapes[id];
-            let gained = free.slots(node, &shape.least, u32::MAX);
+            let gained = free.slots(node, &shape.least, shape.most_tasks());
             if gained > 0 {
                 shape.bound = shape.bound.saturating_add(gained);
                 list(shape, id, listed);
             }
+        }
+    }
+
+    /// When many nodes are free at once, a bound over the whole cluster costs less than a count of
+    /// each.
+    fn bound_anew(&mut self, free: &Capacity, listed: &mut Vec<usize>) {
+        for &id in self.ids.values() {
+            let shape = &mut self.shapes[id];
+            shape.bound = free.slots_bound(&shape.least);
+            list(shape, id, listed);
         }
     }
 
@@ -125,7 +155,9 @@ impl Shapes {
 }
 
 fn list(shape: &mut Shape, id: usize, listed: &mut Vec<usize>) {
-    if !shape.listed {
+    let smallest = shape.gangs.first_key_value().map(|(count, _)| *count);
+    let hopeful = smallest.is_some_and(|count| count <= shape.bound);
+    if hopeful && !shape.listed {
         shape.listed = true;
         listed.push(id);
     }
