@@ -128,14 +128,8 @@ impl<Watcher: Watch> Engine<Watcher> {
     pub fn fold(&mut self, record: &Record) {
         match record {
             Record::Input { at, events } => {
-                self.matters |= self.state.begin_step(*at);
-                for event in events {
-                    self.matters |= event.matters();
-                    self.state.apply_event(event, &mut self.watch);
-                    self.change_policy(event);
-                }
-                self.events += events.len() as u64;
-                self.state.drop_settled_starts();
+                self.begin(*at);
+                events.iter().for_each(|event| self.take_fact(event));
             }
             Record::Output { asked, decisions, .. } => {
                 if *asked {
@@ -148,6 +142,20 @@ impl<Watcher: Watch> Engine<Watcher> {
                 }
             }
         }
+    }
+
+    /// Moves to the instant of the next facts.
+    pub(crate) fn begin(&mut self, at: Time) {
+        self.matters |= self.state.begin_step(at);
+    }
+
+    /// Applies one fact of the instant.
+    pub(crate) fn take_fact(&mut self, event: &Event) {
+        self.matters |= event.matters();
+        self.state.apply_event(event, &mut self.watch);
+        self.change_policy(event);
+        self.events += 1;
+        self.state.drop_settled_starts();
     }
 
     /// What housekeeping and, if it is its turn, the policy want. Changes nothing.
