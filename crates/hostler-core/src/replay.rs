@@ -1,6 +1,7 @@
 //! Reading a log again: folding it to its state and, if wanted, asking the policy again.
 
 use crate::border::{self, Refused};
+use crate::capacity::Refusal;
 use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::Event;
@@ -39,6 +40,14 @@ pub enum ReplayError {
         /// What is wrong with it.
         fault: Violation,
     },
+    /// A decision books what is taken.
+    #[error("record {record}: {fault}")]
+    Taken {
+        /// Number of the record, from one.
+        record: u64,
+        /// What is taken.
+        fault: Refusal,
+    },
     /// The policy decided otherwise this time.
     #[error("record {record}: the policy decides otherwise this time")]
     Mismatch {
@@ -68,6 +77,9 @@ impl<Watcher: Watch> Replay<Watcher> {
             Record::Output { asked, decisions, .. } => {
                 verify(self.engine.state(), decisions)
                     .map_err(|fault| ReplayError::Decision { record: number, fault })?;
+                self.engine
+                    .check_free(decisions)
+                    .map_err(|fault| ReplayError::Taken { record: number, fault })?;
                 if let Some((again_asked, again)) = proposed {
                     self.compared += decisions.len() as u64;
                     if (*asked, decisions) != (again_asked, &again) {

@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
 use crate::job::{Job, Locality, Phase};
 use crate::limits::DECISIONS_PER_JOB_MAX;
-use crate::placement::{Part, Placement};
+use crate::placement::{Part, Placement, Slice};
 use crate::profile::Reach;
 use crate::state::ClusterState;
 
@@ -163,6 +163,10 @@ impl<'a> Check<'a> {
     /// Roles are whole, parts match their demand, nodes take jobs.
     fn placement(&self, job: &Job, placement: &Placement) -> Result<(), Violation> {
         placement.parts.iter().try_for_each(|part| self.known(part.node))?;
+        if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
+            return Err(Violation::Unsorted(job.id));
+        }
+        placement.parts.iter().try_for_each(|part| self.part(job, part))?;
         let elastic = job.spec.elastic;
         for (at, gang) in job.spec.gangs.iter().enumerate() {
             let placed = placement.tasks_of(at as u32);
@@ -184,10 +188,7 @@ impl<'a> Check<'a> {
                 return Err(Violation::Apart(job.id));
             }
         }
-        if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
-            return Err(Violation::Unsorted(job.id));
-        }
-        placement.parts.iter().try_for_each(|part| self.part(job, part))
+        Ok(())
     }
 
     fn part(&self, job: &Job, part: &Part) -> Result<(), Violation> {
@@ -205,7 +206,9 @@ impl<'a> Check<'a> {
             && Some(part.mem.0) == demand.mem.0.checked_mul(part.tasks)
             && part.slices.len() as u64 == slices
             && (part.slices.is_empty() || allowed);
-        let sane = part.slices.iter().all(|slice| slice.share.is_sane());
+        let devices = node.first_device.0..node.first_device.0 + node.spec.gpus;
+        let inside = |slice: &Slice| devices.contains(&slice.device.0);
+        let sane = part.slices.iter().all(|slice| inside(slice) && slice.share.is_sane());
         if matches && sane { Ok(()) } else { Err(mismatch) }
     }
 

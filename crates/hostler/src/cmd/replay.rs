@@ -84,7 +84,9 @@ fn feed(replay: &mut Replay<Metrics>, record: &Record) -> Result<()> {
                 "record {record}: logged was\n  {logged}\nthe policy now says\n  {again}"
             )
         }
-        ReplayError::Fact { .. } | ReplayError::Decision { .. } => error.into(),
+        ReplayError::Fact { .. } | ReplayError::Decision { .. } | ReplayError::Taken { .. } => {
+            error.into()
+        }
     })
 }
 
