@@ -59,7 +59,7 @@ impl Census {
         let wanted = demand.models.set();
         let models = view.nodes().iter().filter_map(|node| node.spec.gpu_model);
         let model_exists =
-            demand.gpu.0 == 0 || models.into_iter().any(|model| wanted.contains(model));
+            !demand.names_models() || models.into_iter().any(|model| wanted.contains(model));
         Some(match (model_exists, fit) {
             (false, _) => Reason::NoSuchModel,
             (true, 0) => Reason::NodeTooSmall { gpu: demand.gpu },
@@ -86,12 +86,15 @@ fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     let spec = &view.nodes()[kind.example].spec;
     let per = |has: u32, asked: u32| has.checked_div(asked).unwrap_or(u32::MAX);
     let most = per(spec.cpu.0, demand.cpu.0).min(per(spec.mem.0, demand.mem.0));
-    if demand.gpu.0 == 0 {
+    if !demand.names_models() {
         return most;
     }
     let Some(model) = spec.gpu_model.filter(|model| demand.models.set().contains(*model)) else {
         return 0;
     };
+    if demand.gpu.0 == 0 {
+        return most;
+    }
     let mem = view.model(model).mem.0;
     if demand.gpu_mem.0 > mem {
         return 0;

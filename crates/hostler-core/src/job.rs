@@ -102,6 +102,13 @@ pub struct Demand {
     pub locality: Locality,
 }
 
+impl Demand {
+    /// Whether only nodes with certain GPUs will do: it asks for GPUs, or for a place beside them.
+    pub fn names_models(&self) -> bool {
+        self.gpu.0 > 0 || self.models != Models::Any
+    }
+}
+
 /// GPU models that will do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

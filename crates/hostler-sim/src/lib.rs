@@ -4,6 +4,7 @@
 
 pub mod fixture;
 pub mod lower;
+pub mod parity;
 pub mod physics;
 pub mod report;
 pub mod run;

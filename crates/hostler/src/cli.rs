@@ -29,6 +29,7 @@ pub enum Command {
     Policies(Policies),
     Trace(Trace),
     Replay(Replay),
+    Parity(Parity),
     Completions(Completions),
 }
 
@@ -224,6 +225,56 @@ pub struct Replay {
     /// Ask the policy again at every step and compare.
     #[arg(long)]
     pub check: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Repeat a published simulator to the printed digit.
+#[derive(Debug, Args)]
+pub struct Parity {
+    #[command(subcommand)]
+    pub command: ParityCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ParityCommand {
+    Pai2020(Pai2020),
+}
+
+/// The job simulator of Alibaba's PAI trace of 2020.
+///
+/// It pools fractional GPUs, lets jobs arrive in batches and counts averages over instances; the
+/// other commands do none of that.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf --gpus 150 \\
+      --arrivals-per-minute 100 --json
+  hostler parity pai2020 --trace mix_gang_1k.csv.gz --policy fifo --cluster hetero --nodes pack
+  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf,sju,sjg,sjgg,fifo --gpus 150")]
+pub struct Pai2020 {
+    /// Table of jobs, packed or not.
+    #[arg(long, value_name = "FILE")]
+    pub trace: PathBuf,
+    /// sjf, sju, sjg, sjgg or fifo; several give a table.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', required = true)]
+    pub policy: Vec<String>,
+    /// GPUs of the single pool.
+    #[arg(long, value_name = "N", default_value_t = 6500)]
+    pub gpus: u32,
+    /// Jobs that arrive at each full minute; -1 keeps the times of the table.
+    #[arg(long, value_name = "R", default_value_t = 1000, allow_negative_numbers = true)]
+    pub arrivals_per_minute: i64,
+    /// single or hetero.
+    #[arg(long, default_value = "single")]
+    pub cluster: String,
+    /// Order in which nodes are tried: pack or balance.
+    #[arg(long, default_value = "balance")]
+    pub nodes: String,
+    /// Size of the sample that the original would draw; all jobs by default.
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

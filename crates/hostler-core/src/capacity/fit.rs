@@ -18,11 +18,12 @@ impl Capacity {
         let by_cpu = per(node.cpu.0, demand.cpu.0);
         let by_mem = per(node.mem.0, demand.mem.0);
         let most = most.min(by_cpu).min(by_mem);
-        if most == 0 || demand.gpu.0 == 0 {
-            return most;
-        }
-        if !self.model_allowed(node, demand) {
+        let unfit = demand.names_models() && !self.model_allowed(node, demand);
+        if most == 0 || unfit {
             return 0;
+        }
+        if demand.gpu.0 == 0 {
+            return most;
         }
         let devices = self.devices_of(id);
         let by_gpu = match (demand.locality, demand.gpu.is_fraction()) {

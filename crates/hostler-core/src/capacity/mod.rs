@@ -22,6 +22,8 @@ use crate::units::{Mib, Milli};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
     nodes: Vec<NodeFree>,
+    /// CPU and memory that each node has in all.
+    sizes: Vec<(Milli, Mib)>,
     devices: Vec<DeviceFree>,
     classes: Vec<ClassIndex>,
     /// GPU classes from low to high tier; the class without GPUs first.
@@ -125,6 +127,7 @@ impl Capacity {
             layout: Layout::Shared,
         };
         self.devices.extend(std::iter::repeat_n(device, node.spec.gpus as usize));
+        self.sizes.push((node.spec.cpu, node.spec.mem));
         self.nodes.push(NodeFree {
             cpu: node.spec.cpu,
             mem: node.spec.mem,
@@ -164,6 +167,16 @@ impl Capacity {
     /// The rack that a node is in.
     pub fn rack(&self, id: NodeId) -> u32 {
         self.nodes[id.index()].rack
+    }
+
+    /// Parts of a node that are booked: GPU compute, CPU, memory. None for what it does not have.
+    pub fn booked_shares(&self, id: NodeId) -> [Option<f64>; 3] {
+        let node = &self.nodes[id.index()];
+        let (cpu, mem) = self.sizes[id.index()];
+        let share = |free: u32, all: u32| (all > 0).then(|| f64::from(all - free) / f64::from(all));
+        let gpus = u32::from(node.device_count) * 1000;
+        let gpu = if gpus == 0 { None } else { share(self.gpu_free(id).0, gpus) };
+        [gpu, share(node.cpu.0, cpu.0), share(node.mem.0, mem.0)]
     }
 
     /// Number of nodes, usable or not.

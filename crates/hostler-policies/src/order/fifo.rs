@@ -44,7 +44,8 @@ hostler_core::settings! {
     }
 }
 
-struct BySubmission;
+/// Ranks by submission.
+pub struct BySubmission;
 
 impl Order for BySubmission {
     fn key(&self, _: &View<'_>, _: &Job) -> i64 {

@@ -50,7 +50,8 @@ hostler_core::settings! {
     }
 }
 
-struct ByTotal;
+/// Ranks by believed total run time.
+pub struct ByTotal;
 
 impl Order for ByTotal {
     fn key(&self, _: &View<'_>, job: &Job) -> i64 {

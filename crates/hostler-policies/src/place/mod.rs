@@ -5,11 +5,13 @@
 //! a role fits never depends on the rule: without a locality it fits when the free slots of all
 //! nodes add up, with one when those of a rack or of a single node do.
 
+pub mod balance;
 pub mod best_fit;
 pub mod consolidate;
 pub mod first_fit;
 pub mod spread;
 
+use balance::Balance;
 use best_fit::BestFit;
 use consolidate::Consolidate;
 use first_fit::FirstFit;
@@ -35,12 +37,19 @@ pub enum PlaceRule {
     Consolidate,
     /// As many nodes as possible.
     Spread,
+    /// The nodes that are booked the least.
+    Balance,
 }
 
 impl PlaceRule {
     /// Every rule.
-    pub const ALL: [PlaceRule; 4] =
-        [PlaceRule::FirstFit, PlaceRule::BestFit, PlaceRule::Consolidate, PlaceRule::Spread];
+    pub const ALL: [PlaceRule; 5] = [
+        PlaceRule::FirstFit,
+        PlaceRule::BestFit,
+        PlaceRule::Consolidate,
+        PlaceRule::Spread,
+        PlaceRule::Balance,
+    ];
 
     /// The stage that places by this rule.
     pub fn build(self) -> Box<dyn Place> {
@@ -49,12 +58,14 @@ impl PlaceRule {
             PlaceRule::BestFit => Box::new(BestFit),
             PlaceRule::Consolidate => Box::new(Consolidate),
             PlaceRule::Spread => Box::new(Spread),
+            PlaceRule::Balance => Box::new(Balance { with_gpus: true }),
         }
     }
 }
 
 impl SettingType for PlaceRule {
-    const TAKES: &'static str = "\"first-fit\" | \"best-fit\" | \"consolidate\" | \"spread\"";
+    const TAKES: &'static str =
+        "\"first-fit\" | \"best-fit\" | \"consolidate\" | \"spread\" | \"balance\"";
 }
 
 /// Room on one node, or the tasks that it gets.

@@ -48,7 +48,7 @@ impl Compression {
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Counts bytes over several files and tells a [`Progress`].
-pub(super) struct Meter<'a> {
+pub(crate) struct Meter<'a> {
     read: u64,
     told: u64,
     total: u64,
@@ -58,7 +58,7 @@ pub(super) struct Meter<'a> {
 const TELL_EVERY_BYTES: u64 = 1 << 20;
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(total: u64, progress: Progress<'a>) -> Meter<'a> {
+    pub(crate) fn new(total: u64, progress: Progress<'a>) -> Meter<'a> {
         Meter { read: 0, told: 0, total, progress }
     }
 
@@ -89,7 +89,7 @@ impl Read for Metered<'_, '_> {
 }
 
 /// Opens a file for reading, unpacked.
-pub(super) fn open<'m>(
+pub(crate) fn open<'m>(
     path: &Path,
     meter: &'m mut Meter<'_>,
 ) -> Result<Box<dyn Read + 'm>, TraceError> {
@@ -128,7 +128,7 @@ pub(super) fn need(folder: &Path, name: &'static str) -> Result<PathBuf, TraceEr
 }
 
 /// Size of a file, 0 if it cannot be had (only progress depends on it).
-pub(super) fn size(path: &Path) -> u64 {
+pub(crate) fn size(path: &Path) -> u64 {
     path.metadata().map_or(0, |data| data.len())
 }
 

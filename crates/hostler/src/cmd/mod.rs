@@ -2,6 +2,7 @@
 
 mod compare;
 mod completions;
+mod parity;
 mod policies;
 mod replay;
 mod simulate;
@@ -20,6 +21,7 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Policies(args) => policies::run(&args),
         Command::Trace(args) => trace::run(&args.command),
         Command::Replay(args) => replay::run(&args),
+        Command::Parity(args) => parity::run(&args.command),
         Command::Completions(args) => completions::run(&args),
     }
 }
