@@ -38,13 +38,6 @@ pub(super) struct Shape {
 /// Freed nodes that are counted one by one.
 const NODES_COUNTED_MAX: usize = 64;
 
-impl Shape {
-    /// Tasks of the largest waiting gang: more than these need not be counted.
-    fn most_tasks(&self) -> u32 {
-        self.gangs.last_key_value().map_or(0, |(count, _)| *count)
-    }
-}
-
 impl Shapes {
     pub(super) fn clear(&mut self) {
         *self = Shapes::default();
@@ -130,7 +123,7 @@ impl Shapes {
         let able = self.ids.range(..end).filter(|(least, _)| least.cpu <= cpu && least.mem <= mem);
         for (_, &id) in able {
             let shape = &mut self.shapes[id];
-            let gained = free.slots(node, &shape.least, shape.most_tasks());
+            let gained = free.slots(node, &shape.least, u32::MAX);
             if gained > 0 {
                 shape.bound = shape.bound.saturating_add(gained);
                 list(shape, id, listed);

@@ -74,6 +74,6 @@ fn asks_more(more: &Demand, less: &Demand) -> bool {
         && more.gpu_mem >= less.gpu_mem
         && more.cpu >= less.cpu
         && more.mem >= less.mem
-        && (more.models == less.models || less.gpu.0 == 0)
+        && (more.models == less.models || !less.names_models())
         && (more.locality == less.locality || less.locality == Locality::Any)
 }
