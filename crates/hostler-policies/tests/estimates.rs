@@ -1,0 +1,63 @@
+//! What policies do with run times that were learnt instead of told.
+
+use expect_test::expect;
+use hostler_core::metrics::Metrics;
+use hostler_policies::from_toml;
+use hostler_sim::lower::Workload;
+use hostler_sim::trace::PaiLike;
+use hostler_sim::{fixture, run};
+
+#[test]
+fn sjf_goes_by_what_like_jobs_took_and_not_by_what_their_users_say() {
+    // Three short jobs of one tenant and three long ones of another teach what to expect. Then a
+    // long job that claims to take a second meets a short one that claims to take a hundred.
+    let scenario = "
+        cluster 1
+        job s1    at 0   tenant short  for 1
+        job s2    at 0   tenant short  for 1
+        job s3    at 0   tenant short  for 1
+        job l1    at 0   tenant long   for 10
+        job l2    at 0   tenant long   for 10
+        job l3    at 0   tenant long   for 10
+        job boast at 40  tenant long   for 10  estimate 1
+        job shy   at 40  tenant short  for 1   estimate 100
+    ";
+    let build = || from_toml("kind = 'sjf'\nestimate = 'median'").unwrap();
+    expect![[r#"
+        s1     0..1
+        s2     1..2
+        s3     2..3
+        l1     3..13
+        l2     13..23
+        l3     23..33
+        boast  41..51
+        shy    40..41
+        avg jct 10.88  makespan 51  preemptions 0
+    "#]]
+    .assert_eq(&fixture::check(&build, scenario).text);
+}
+
+/// Average completion time on a seeded workload that asks for twice what the cluster has.
+fn average_jct(policy: &str) -> f64 {
+    let options = PaiLike { jobs: 1000, seed: 7, scale: 20, ..PaiLike::default() };
+    let cluster = options.cluster();
+    let options = options.at_load(2.0, &cluster).unwrap();
+    let workload = Workload::new(options.generate().unwrap(), &cluster).unwrap();
+    let policy = from_toml(policy).unwrap();
+    let finished = run::simulate(&workload, policy, Metrics::default(), None);
+    let summary = finished.watch.summary(&finished.state);
+    assert_eq!(summary.jobs_done, 1000);
+    summary.avg_jct_s
+}
+
+#[test]
+fn learnt_run_times_are_worth_something_and_the_truth_is_worth_more() {
+    let fifo = average_jct("kind = 'fifo'\nhead = 'skips'");
+    let median = average_jct("kind = 'sjf'\nestimate = 'median'");
+    let oracle = average_jct("kind = 'sjf'\nestimate = 'oracle'");
+    expect!["fifo 8129 s, sjf by median 7689 s, sjf by oracle 7417 s"].assert_eq(&format!(
+        "fifo {fifo:.0} s, sjf by median {median:.0} s, sjf by oracle {oracle:.0} s"
+    ));
+    assert!(median < fifo, "{median} against {fifo}");
+    assert!(oracle < median, "{oracle} against {median}");
+}
