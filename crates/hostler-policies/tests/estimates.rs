@@ -64,7 +64,8 @@ fn learnt_run_times_are_worth_something_and_the_truth_is_worth_more() {
     let shown = format!(
         "fifo {strict:.0}, fifo that skips {fifo:.0}, sjf by median {median:.0}, by oracle {oracle:.0}"
     );
-    expect!["fifo 24885, fifo that skips 9026, sjf by median 8724, by oracle 7090"].assert_eq(&shown);
+    expect!["fifo 24885, fifo that skips 9026, sjf by median 8724, by oracle 7090"]
+        .assert_eq(&shown);
     assert!(fifo < strict, "{fifo} against {strict}");
     assert!(median < fifo, "{median} against {fifo}");
     assert!(oracle < median, "{oracle} against {median}");
