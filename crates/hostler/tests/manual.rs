@@ -19,7 +19,7 @@ use hostler_sim::trace::{Cluster, ReadOptions};
 const COLUMNS: &str = "100";
 
 const ADVICE: &str =
-    "run `UPDATE_EXPECT=1 cargo test -p hostler --test manual` and review `git diff docs`";
+    "run `UPDATE_EXPECT=1 cargo test -p hostler --test manual` and review `git diff -- docs`";
 
 /// Compares a page with what the code says, or writes it.
 fn check(name: &str, text: &str) {
