@@ -46,9 +46,10 @@ const LOAD: f64 = 4.0;
 fn average_jct(policy: &str) -> f64 {
     let options = PaiLike { jobs: JOBS, seed: 7, scale: 20, ..PaiLike::default() };
     let cluster = options.cluster();
-    let options = options.at_load(LOAD, &cluster).unwrap();
-    let workload = Workload::new(options.generate().unwrap(), &cluster).unwrap();
-    let policy = from_toml(policy).unwrap();
+    let options = options.at_load(LOAD, &cluster).expect("the load can be reached");
+    let trace = options.generate().expect("the options are valid");
+    let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
+    let policy = from_toml(policy).expect("the settings are valid");
     let finished = run::simulate(&workload, policy, Metrics::default(), None);
     let summary = finished.watch.summary(&finished.state);
     assert_eq!(summary.jobs_done, u64::from(JOBS));

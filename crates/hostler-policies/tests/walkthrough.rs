@@ -23,7 +23,7 @@ job e  at 4  gpus 1  for 5
 ";
 
 fn build(settings: &str) -> Box<dyn Policy> {
-    let settings: Table = settings.parse().unwrap();
+    let settings: Table = settings.parse().expect("the settings are TOML");
     (largest_first::DEF.build)(&settings).unwrap_or_else(|error| panic!("{error}"))
 }
 

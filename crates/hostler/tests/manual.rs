@@ -25,7 +25,7 @@ const ADVICE: &str =
 fn check(name: &str, text: &str) {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).expect("the manual can be written");
         return;
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
@@ -60,7 +60,8 @@ Unknown settings are errors. `hostler policies KIND` prints what stands here.
 "
     .to_owned();
     for def in hostler_policies::all() {
-        writeln!(page, "| [`{kind}`](#{kind}) | {} |", cell(def.summary), kind = def.kind).unwrap();
+        writeln!(page, "| [`{kind}`](#{kind}) | {} |", cell(def.summary), kind = def.kind)
+            .expect("writing to a string");
     }
     for def in hostler_policies::all() {
         page += &policy(def);
@@ -71,14 +72,16 @@ Unknown settings are errors. `hostler policies KIND` prints what stands here.
 fn policy(def: &PolicyDef) -> String {
     let mut section = format!("\n## {}\n\n", def.kind);
     for need in def.needs {
-        writeln!(section, "Left out of a comparison by default when {need}.\n").unwrap();
+        writeln!(section, "Left out of a comparison by default when {need}.\n")
+            .expect("writing to a string");
     }
     section += "| setting | default | takes | what it means |\n|---|---|---|---|\n";
     let defaults = (def.defaults)();
     for Setting { name, takes, help } in def.settings {
         let default = defaults.get(*name).map_or("none".to_owned(), toml::Value::to_string);
         let (takes, help) = (cell(takes), cell(help));
-        writeln!(section, "| `{name}` | `{default}` | `{takes}` | {help} |").unwrap();
+        writeln!(section, "| `{name}` | `{default}` | `{takes}` | {help} |")
+            .expect("writing to a string");
     }
     section
 }
@@ -107,7 +110,7 @@ something failed and 2 when the command line is wrong.
 fn command(words: &[&str], page: &mut String) {
     let help = help(words);
     let name = ["hostler"].iter().chain(words).copied().collect::<Vec<_>>().join(" ");
-    write!(page, "\n## {name}\n\n```text\n{help}```\n").unwrap();
+    write!(page, "\n## {name}\n\n```text\n{help}```\n").expect("writing to a string");
     for below in commands_in(&help) {
         command(&[words, &[below]].concat(), page);
     }
@@ -120,9 +123,9 @@ fn help(words: &[&str]) -> String {
         .env("COLUMNS", COLUMNS)
         .stdin(Stdio::null())
         .output()
-        .unwrap();
+        .expect("the program starts");
     assert!(output.status.success(), "{words:?} has no help");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = String::from_utf8(output.stdout).expect("the help is text");
     text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
