@@ -150,6 +150,16 @@ pub enum Share {
 }
 
 impl Share {
+    /// Whether it is a part of a device at all.
+    pub fn is_sane(self) -> bool {
+        match self {
+            Share::Whole | Share::BestEffort { .. } => true,
+            Share::Fraction { compute, .. } => compute.0 > 0 && compute <= Milli::ONE,
+            Share::Mig { start, slices, .. } => slices > 0 && start < 8 && slices <= 8 - start,
+            Share::Mps { percent, .. } => percent > 0 && percent <= 100,
+        }
+    }
+
     /// Compute that is booked, on a device that can be cut into `mig_slices`.
     pub fn compute(self, mig_slices: u32) -> Milli {
         match self {

@@ -3,10 +3,11 @@
 //! One step is taken in three moves that recovery and replay use one by one: `take_in` the facts,
 //! `propose` decisions, `commit` them.
 
+use crate::capacity::Refusal;
 use crate::decision::{Decision, StopHow, StopWhy};
 use crate::event::{Event, Outcome};
 use crate::limits::{STEPS_PER_INSTANT_MAX, STOP_ATTEMPTS_MAX};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
 use crate::predict::Predict;
 use crate::record::Record;
@@ -128,14 +129,8 @@ impl<Watcher: Watch> Engine<Watcher> {
     pub fn fold(&mut self, record: &Record) {
         match record {
             Record::Input { at, events } => {
-                self.matters |= self.state.begin_step(*at);
-                for event in events {
-                    self.matters |= event.matters();
-                    self.state.apply_event(event, &mut self.watch);
-                    self.change_policy(event);
-                }
-                self.events += events.len() as u64;
-                self.state.drop_settled_starts();
+                self.begin(*at);
+                events.iter().for_each(|event| self.take_fact(event));
             }
             Record::Output { asked, decisions, .. } => {
                 if *asked {
@@ -148,6 +143,44 @@ impl<Watcher: Watch> Engine<Watcher> {
                 }
             }
         }
+    }
+
+    /// Moves to the instant of the next facts.
+    pub(crate) fn begin(&mut self, at: Time) {
+        self.matters |= self.state.begin_step(at);
+    }
+
+    /// Applies one fact of the instant.
+    pub(crate) fn take_fact(&mut self, event: &Event) {
+        self.matters |= event.matters();
+        self.state.apply_event(event, &mut self.watch);
+        self.change_policy(event);
+        self.events += 1;
+        self.state.drop_settled_starts();
+    }
+
+    /// Whether all placements of the decisions are free together. Changes nothing.
+    pub(crate) fn check_free(&mut self, decisions: &[Decision]) -> Result<(), Refusal> {
+        let free = std::mem::take(&mut self.state.capacity);
+        let mut plan = Plan::new(&self.state, free);
+        let mut result = Ok(());
+        for decision in decisions {
+            let booked = match decision {
+                Decision::Start { placement, .. } => plan.claim((**placement).clone()),
+                Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
+                    plan.lift(*lease);
+                    plan.claim((**placement).clone())
+                }
+                _ => Ok(()),
+            };
+            if let Err(PlanError::Taken(refusal)) = booked {
+                result = Err(refusal);
+                break;
+            }
+        }
+        let (_, free) = plan.finish();
+        self.state.capacity = free;
+        result
     }
 
     /// What housekeeping and, if it is its turn, the policy want. Changes nothing.

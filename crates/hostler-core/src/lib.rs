@@ -5,6 +5,7 @@
 //! reads a clock, a file or a socket, and nothing depends on hash order.
 
 pub mod admit;
+pub mod border;
 pub mod capacity;
 pub mod cluster;
 pub mod decision;

@@ -1,16 +1,16 @@
 //! Checking decisions before they take effect, by another path than the plan that made them.
 //!
-//! The plan counts what is free; the state adds up what leases hold, and this goes by the latter. A fault of a built-in policy is a bug;
-//! one of an external policy is refused.
+//! The plan counts what is free; the state adds up what leases hold, and this goes by the latter.
+//! A fault of a built-in policy is a bug; one of an external policy is refused.
 
 use std::collections::BTreeSet;
 
-use crate::cluster::Health;
+use crate::cluster::{Health, Power};
 use crate::decision::Decision;
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
 use crate::job::{Job, Locality, Phase};
 use crate::limits::DECISIONS_PER_JOB_MAX;
-use crate::placement::{Part, Placement};
+use crate::placement::{Part, Placement, Slice};
 use crate::profile::Reach;
 use crate::state::ClusterState;
 
@@ -26,6 +26,15 @@ pub enum Violation {
     /// The lease is over.
     #[error("{0:?} is over")]
     NoLease(LeaseId),
+    /// Leases are numbered in order.
+    #[error("{0:?} is out of order")]
+    LeaseOrder(LeaseId),
+    /// There is no such node.
+    #[error("there is no {0:?}")]
+    NoNode(NodeId),
+    /// There is no such device.
+    #[error("there is no {0:?}")]
+    NoDevice(DeviceId),
     /// Two decisions on one job or lease.
     #[error("{0:?} is decided on twice")]
     Twice(JobId),
@@ -61,8 +70,13 @@ pub fn verify(state: &ClusterState, decisions: &[Decision]) -> Result<(), Violat
     if decisions.len() > most {
         return Err(Violation::TooMany(decisions.len()));
     }
-    let mut check =
-        Check { state, jobs: BTreeSet::new(), moved: BTreeSet::new(), added: Vec::new() };
+    let mut check = Check {
+        state,
+        jobs: BTreeSet::new(),
+        moved: BTreeSet::new(),
+        added: Vec::new(),
+        next_lease: state.next_lease(),
+    };
     for decision in decisions {
         check.decision(decision)?;
     }
@@ -74,12 +88,17 @@ struct Check<'a> {
     jobs: BTreeSet<JobId>,
     moved: BTreeSet<LeaseId>,
     added: Vec<&'a Placement>,
+    next_lease: LeaseId,
 }
 
 impl<'a> Check<'a> {
     fn decision<'b: 'a>(&mut self, decision: &'b Decision) -> Result<(), Violation> {
         match decision {
-            Decision::Start { job, placement, .. } => {
+            Decision::Start { lease, job, placement } => {
+                if *lease != self.next_lease {
+                    return Err(Violation::LeaseOrder(*lease));
+                }
+                self.next_lease = LeaseId(lease.0 + 1);
                 let job = self.waiting(*job)?;
                 self.placement(job, placement)?;
                 self.added.push(placement);
@@ -105,8 +124,18 @@ impl<'a> Check<'a> {
             Decision::Extend { lease, .. } => {
                 self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?;
             }
-            Decision::Repartition { device, .. } => self.empty(self.state.node_of(*device))?,
-            Decision::SetPower { node, .. } => self.empty(*node)?,
+            Decision::Repartition { device, .. } => {
+                if device.0 >= self.state.device_count() {
+                    return Err(Violation::NoDevice(*device));
+                }
+                self.empty(self.state.node_of(*device))?;
+            }
+            Decision::SetPower { node, power } => {
+                if *power == Power::On {
+                    return Err(Violation::InUse(*node));
+                }
+                self.empty(*node)?;
+            }
             Decision::Solve { .. } | Decision::WakeAt { .. } => {}
         }
         Ok(())
@@ -123,11 +152,21 @@ impl<'a> Check<'a> {
     }
 
     fn empty(&self, id: NodeId) -> Result<(), Violation> {
+        self.known(id)?;
         if self.state.node(id).leases.is_empty() { Ok(()) } else { Err(Violation::InUse(id)) }
+    }
+
+    fn known(&self, id: NodeId) -> Result<(), Violation> {
+        if id.index() < self.state.nodes().len() { Ok(()) } else { Err(Violation::NoNode(id)) }
     }
 
     /// Roles are whole, parts match their demand, nodes take jobs.
     fn placement(&self, job: &Job, placement: &Placement) -> Result<(), Violation> {
+        placement.parts.iter().try_for_each(|part| self.known(part.node))?;
+        if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
+            return Err(Violation::Unsorted(job.id));
+        }
+        placement.parts.iter().try_for_each(|part| self.part(job, part))?;
         let elastic = job.spec.elastic;
         for (at, gang) in job.spec.gangs.iter().enumerate() {
             let placed = placement.tasks_of(at as u32);
@@ -149,10 +188,7 @@ impl<'a> Check<'a> {
                 return Err(Violation::Apart(job.id));
             }
         }
-        if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
-            return Err(Violation::Unsorted(job.id));
-        }
-        placement.parts.iter().try_for_each(|part| self.part(job, part))
+        Ok(())
     }
 
     fn part(&self, job: &Job, part: &Part) -> Result<(), Violation> {
@@ -164,13 +200,16 @@ impl<'a> Check<'a> {
         }
         let demand = &gang.demand;
         let allowed = node.spec.gpu_model.is_some_and(|model| demand.models.set().contains(model));
-        let per_task = demand.gpu.0.div_ceil(1000) * part.tasks;
+        let slices = u64::from(demand.gpu.0.div_ceil(1000)) * u64::from(part.tasks);
         let matches = part.tasks > 0
-            && part.cpu.0 == demand.cpu.0 * part.tasks
-            && part.mem.0 == demand.mem.0 * part.tasks
-            && part.slices.len() == per_task as usize
+            && Some(part.cpu.0) == demand.cpu.0.checked_mul(part.tasks)
+            && Some(part.mem.0) == demand.mem.0.checked_mul(part.tasks)
+            && part.slices.len() as u64 == slices
             && (part.slices.is_empty() || allowed);
-        if matches { Ok(()) } else { Err(mismatch) }
+        let devices = node.first_device.0..node.first_device.0 + node.spec.gpus;
+        let inside = |slice: &Slice| devices.contains(&slice.device.0);
+        let sane = part.slices.iter().all(|slice| inside(slice) && slice.share.is_sane());
+        if matches && sane { Ok(()) } else { Err(mismatch) }
     }
 
     /// On every node that gets something: what is held plus what is added is at most what it has.

@@ -80,7 +80,7 @@ pub struct Summary {
     /// The same from the first to the last submission: without the long end of a run in which a
     /// few jobs are left.
     pub gpu_utilisation_while_arriving: f64,
-    /// `gpu_utilisation` without lost work: of a job's GPU time counts done / (done + lost) of its work.
+    /// `gpu_utilisation` without lost work: of a job's GPU time counts done / (done + lost).
     pub gpu_used: f64,
     /// Idle GPU time on devices that are partly booked, over all idle GPU time.
     pub fragmentation: f64,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::id::{JobId, NodeId};
-use crate::job::JobSpec;
+use crate::job::{JobSpec, Phase};
 use crate::stage::Order;
 use crate::state::Change;
 use crate::view::View;
@@ -57,6 +57,7 @@ impl Backlog {
         let mut news = News::default();
         for change in changes {
             match change {
+                Change::Queued(id) if self.is_known(view, order, *id) => {}
                 Change::Queued(id) => {
                     news.left.extend(self.remove(*id));
                     news.came.extend(self.add(view, order, *id));
@@ -72,14 +73,18 @@ impl Backlog {
     }
 
     fn add(&mut self, view: &View<'_>, order: &dyn Order, id: JobId) -> Option<Rank> {
-        if !view.pending().contains(&id) {
-            return None;
-        }
-        let job = view.job(id).expect("a waiting job is not over");
+        let job = view.job(id).filter(|job| job.phase == Phase::Pending)?;
         let rank = (order.key(view, job), id);
         self.keys.insert(id, (rank.0, Arc::clone(&job.spec)));
         self.order.insert(rank);
         Some(rank)
+    }
+
+    /// Whether the job is known at the rank that it has now: a submission and its estimate come as
+    /// two changes, and the first of them shows both.
+    fn is_known(&self, view: &View<'_>, order: &dyn Order, id: JobId) -> bool {
+        let known = self.keys.get(&id).zip(view.job(id));
+        known.is_some_and(|((key, _), job)| *key == order.key(view, job))
     }
 
     fn remove(&mut self, id: JobId) -> Option<(Rank, Arc<JobSpec>)> {

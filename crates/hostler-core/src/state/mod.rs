@@ -189,6 +189,11 @@ impl ClusterState {
         self.profiles.get(&key)
     }
 
+    /// The least number that the next job may have.
+    pub(crate) fn next_job(&self) -> JobId {
+        JobId(self.jobs.next_id())
+    }
+
     pub(crate) fn next_lease(&self) -> LeaseId {
         LeaseId(self.leases.next_id())
     }
@@ -196,6 +201,11 @@ impl ClusterState {
     /// The time that the policy asked to be woken at.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.wake_at
+    }
+
+    /// Number of GPUs, over all nodes.
+    pub fn device_count(&self) -> u32 {
+        self.next_device
     }
 
     /// CPU and memory that leases hold on a node.

@@ -9,7 +9,7 @@ use hostler_core::event::Event;
 use hostler_core::metrics::Metrics;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
-use hostler_core::replay::{Mismatch, Replay};
+use hostler_core::replay::{Replay, ReplayError};
 use serde_json::json;
 
 use crate::cli;
@@ -23,11 +23,10 @@ pub fn run(args: &cli::Replay) -> Result<()> {
     let file = File::open(&args.log).with_context(|| format!("cannot read `{name}`"))?;
     let mut lines = Lines { input: BufReader::new(file), name, number: 0 };
     let Some(first) = lines.next()? else { bail!("`{}` is empty", lines.name) };
-    let engine = Engine::new(policy_of(&first, &lines.name)?, Metrics::default()).with_builder(
-        Box::new(|settings| {
-            hostler_policies::from_toml(settings).expect("the border checked the policy")
-        }),
-    );
+    let engine =
+        Engine::new(policy_of(&first, &lines.name)?, Metrics::default()).with_builder(Box::new(
+            |settings| hostler_policies::from_toml(settings).expect("checked when it was read"),
+        ));
     let mut replay = Replay::new(engine, args.check);
     feed(&mut replay, &first)?;
     while let Some(record) = lines.next()? {
@@ -66,14 +65,28 @@ pub fn run(args: &cli::Replay) -> Result<()> {
 }
 
 fn feed(replay: &mut Replay<Metrics>, record: &Record) -> Result<()> {
-    replay.feed(record).map_err(|Mismatch { record, logged, again }| {
-        let at = logged.iter().zip(&again).take_while(|(one, other)| one == other).count();
-        let show = |decisions: &[_], at: usize| match decisions.get(at) {
-            Some(decision) => format!("{decision:?}"),
-            None => "nothing more".to_owned(),
-        };
-        let (logged, again) = (show(&logged, at), show(&again, at));
-        anyhow::anyhow!("record {record}: logged was\n  {logged}\nthe policy now says\n  {again}")
+    if let Record::Input { events, .. } = record {
+        for event in events {
+            if let Event::PolicyChanged { settings } = event {
+                hostler_policies::from_toml(settings)?;
+            }
+        }
+    }
+    replay.feed(record).map_err(|error| match error {
+        ReplayError::Mismatch { record, logged, again } => {
+            let at = logged.iter().zip(&again).take_while(|(one, other)| one == other).count();
+            let show = |decisions: &[_]| match decisions.get(at) {
+                Some(decision) => format!("{decision:?}"),
+                None => "nothing more".to_owned(),
+            };
+            let (logged, again) = (show(&logged), show(&again));
+            anyhow::anyhow!(
+                "record {record}: logged was\n  {logged}\nthe policy now says\n  {again}"
+            )
+        }
+        ReplayError::Fact { .. } | ReplayError::Decision { .. } | ReplayError::Taken { .. } => {
+            error.into()
+        }
     })
 }
 

@@ -1,0 +1,200 @@
+//! Checking facts before they enter the state.
+//!
+//! Inside, a fact that makes no sense is a bug and panics. Whoever takes facts from outside (a log
+//! on disk, a network) asks here first and refuses them with a reason.
+
+use crate::cluster::NodeSpec;
+use crate::event::Event;
+use crate::id::{JobId, NodeId};
+use crate::job::{JobSpec, Models};
+use crate::limits::{
+    DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX, MODELS_MAX, NODES_MAX,
+    TASKS_PER_JOB_MAX,
+};
+use crate::state::ClusterState;
+
+/// Why a fact is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Catalogue entries and nodes count up from zero.
+    #[error("{what} {id} is out of order: {next} is next")]
+    Order {
+        /// `model`, `tenant`, `node` or `job`.
+        what: &'static str,
+        /// The number given.
+        id: u32,
+        /// The number that is next.
+        next: u32,
+    },
+    /// There are too many.
+    #[error("more than {max} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        max: usize,
+    },
+    /// A number that names nothing.
+    #[error("no {what} {id}")]
+    Unknown {
+        /// `model`, `tenant`, `node` or `job`.
+        what: &'static str,
+        /// The number.
+        id: u32,
+    },
+    /// A node came back as another machine.
+    #[error("node {0} came back as another machine")]
+    OtherMachine(u32),
+    /// A node's GPUs and their model disagree, or are too many.
+    #[error("node {0}: its GPUs make no sense")]
+    Devices(u32),
+    /// A job asks for something that makes no sense.
+    #[error("job {job}: {fault}")]
+    Job {
+        /// Its number.
+        job: u32,
+        /// What is wrong.
+        fault: SpecFault,
+    },
+}
+
+/// What is wrong with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecFault {
+    /// It has no roles, or too many.
+    #[error("it has no roles, or too many")]
+    Roles,
+    /// A role has no tasks, or too many, or fewer than its least.
+    #[error("a role has no tasks, too many, or fewer than its least")]
+    Tasks,
+    /// A GPU demand above one is not whole.
+    #[error("above one GPU only whole ones can be asked for")]
+    Gpu,
+    /// It names a tenant or a GPU model that is not in the catalogue.
+    #[error("it names a tenant or GPU model that nobody added")]
+    Name,
+}
+
+/// Whether a fact may enter the state as it is now.
+pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
+    match event {
+        Event::ModelAdded { model, .. } => {
+            in_order("model", model.0, state.models().len(), MODELS_MAX)
+        }
+        Event::TenantAdded { tenant, .. } => {
+            in_order("tenant", tenant.0, state.tenants().len(), u32::MAX as usize)
+        }
+        Event::NodeUp { node, spec } => node_up(state, *node, spec),
+        Event::NodeDown { node }
+        | Event::NodeDrain { node, .. }
+        | Event::PowerChanged { node, .. } => known_node(state, *node),
+        Event::Submitted { job, spec } => submitted(state, *job, spec),
+        Event::Cancelled { .. }
+        | Event::HoldChanged { .. }
+        | Event::Started { .. }
+        | Event::StartFailed { .. }
+        | Event::Progress { .. }
+        | Event::Checkpointed { .. }
+        | Event::Stopped { .. }
+        | Event::Estimated { .. }
+        | Event::Profiled { .. }
+        | Event::Load { .. }
+        | Event::Solved { .. }
+        | Event::ModelLoaded { .. }
+        | Event::PolicyChanged { .. }
+        | Event::Timer => Ok(()),
+    }
+}
+
+fn in_order(what: &'static str, id: u32, known: usize, max: usize) -> Result<(), Refused> {
+    if known >= max {
+        return Err(Refused::TooMany { what, max });
+    }
+    let next = known as u32;
+    if id == next { Ok(()) } else { Err(Refused::Order { what, id, next }) }
+}
+
+fn known_node(state: &ClusterState, node: NodeId) -> Result<(), Refused> {
+    let known = node.index() < state.nodes().len();
+    if known { Ok(()) } else { Err(Refused::Unknown { what: "node", id: node.0 }) }
+}
+
+fn node_up(state: &ClusterState, id: NodeId, spec: &NodeSpec) -> Result<(), Refused> {
+    if let Some(node) = state.nodes().get(id.index()) {
+        return if node.spec == *spec { Ok(()) } else { Err(Refused::OtherMachine(id.0)) };
+    }
+    in_order("node", id.0, state.nodes().len(), NODES_MAX)?;
+    let model_known = match spec.gpu_model {
+        Some(model) => model.index() < state.models().len() && spec.gpus > 0,
+        None => spec.gpus == 0,
+    };
+    let few = spec.gpus as usize <= DEVICES_PER_NODE_MAX && spec.island_gpus <= 255;
+    if model_known && few { Ok(()) } else { Err(Refused::Devices(id.0)) }
+}
+
+fn submitted(state: &ClusterState, id: JobId, spec: &JobSpec) -> Result<(), Refused> {
+    let next = state.next_job();
+    // A number far ahead would leave a hole that memory has to hold.
+    if id < next || id.0 - next.0 > JOB_NUMBER_GAP_MAX {
+        return Err(Refused::Order { what: "job", id: id.0, next: next.0 });
+    }
+    check_spec(state, spec).map_err(|fault| Refused::Job { job: id.0, fault })
+}
+
+/// Whether what a job asks for makes sense on this cluster's catalogue.
+pub fn check_spec(state: &ClusterState, spec: &JobSpec) -> Result<(), SpecFault> {
+    if spec.gangs.is_empty() || spec.gangs.len() > GANGS_PER_JOB_MAX {
+        return Err(SpecFault::Roles);
+    }
+    if spec.tenant.index() >= state.tenants().len() {
+        return Err(SpecFault::Name);
+    }
+    for gang in &spec.gangs {
+        let tasks = gang.count > 0 && gang.count <= TASKS_PER_JOB_MAX;
+        if !tasks || gang.min_count > gang.count {
+            return Err(SpecFault::Tasks);
+        }
+        let gpu = gang.demand.gpu;
+        if gpu.0 > 1000 && !gpu.0.is_multiple_of(1000) {
+            return Err(SpecFault::Gpu);
+        }
+        if let Models::Ordered(models) = &gang.demand.models
+            && models.iter().any(|model| model.index() >= MODELS_MAX)
+        {
+            return Err(SpecFault::Name);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Tenant;
+    use crate::id::{ModelId, TenantId};
+
+    fn refusal(event: &Event) -> String {
+        check(&ClusterState::default(), event).expect_err("the fact makes no sense").to_string()
+    }
+
+    #[test]
+    fn facts_that_make_no_sense_are_refused_with_a_reason() {
+        let tenant = Tenant { name: "a".into(), weight: 1 };
+        let late = Event::TenantAdded { tenant: TenantId(3), spec: tenant };
+        assert_eq!(refusal(&late), "tenant 3 is out of order: 0 is next");
+        assert_eq!(refusal(&Event::NodeDown { node: NodeId(7) }), "no node 7");
+        let spec = NodeSpec {
+            name: "n".into(),
+            cpu: crate::units::Milli(1),
+            mem: crate::units::Mib(1),
+            gpu_model: Some(ModelId(9)),
+            gpus: 1,
+            island_gpus: 0,
+            rack: 0,
+            nic_mbps: 0,
+            base_watts: 0,
+        };
+        let node = Event::NodeUp { node: NodeId(0), spec };
+        assert_eq!(refusal(&node), "node 0: its GPUs make no sense");
+    }
+}
