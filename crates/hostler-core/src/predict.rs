@@ -29,10 +29,12 @@ pub enum EstimateSource {
     User,
     /// The truth. Only a simulator can give it.
     Oracle,
+    /// The median of like jobs that finished before.
+    Median,
 }
 
 impl SettingType for EstimateSource {
-    const TAKES: &'static str = "\"user\" | \"oracle\"";
+    const TAKES: &'static str = "\"user\" | \"oracle\" | \"median\"";
 }
 
 /// The estimate that came with the job.

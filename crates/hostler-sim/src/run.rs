@@ -8,6 +8,7 @@ use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
+use hostler_predict::MedianRun;
 
 use crate::lower::Workload;
 use crate::world::{Oracle, Truth, World};
@@ -56,5 +57,6 @@ pub fn predictor(source: EstimateSource, truth: &Truth) -> Box<dyn Predict> {
     match source {
         EstimateSource::User => Box::new(UserEstimate),
         EstimateSource::Oracle => Box::new(Oracle(truth.clone())),
+        EstimateSource::Median => Box::new(MedianRun::default()),
     }
 }

@@ -1,0 +1,177 @@
+//! The pages of the manual that follow from the code: made again and compared.
+//!
+//! `UPDATE_EXPECT=1` writes them. Pages that people write (`formats.md`, `metrics.md`) are not
+//! touched.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hostler_core::metrics::{Metrics, Summary};
+use hostler_core::policy::{PolicyDef, Setting};
+use hostler_core::record::Record;
+use hostler_sim::lower::Workload;
+use hostler_sim::run;
+use hostler_sim::scenario::Scenario;
+use hostler_sim::trace::{Cluster, ReadOptions};
+
+/// Columns of the help texts, as wide as the widest line of the manual.
+const COLUMNS: &str = "100";
+
+const ADVICE: &str =
+    "run `UPDATE_EXPECT=1 cargo test -p hostler --test manual` and review `git diff -- docs`";
+
+/// Compares a page with what the code says, or writes it.
+fn check(name: &str, text: &str) {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, text).expect("the manual can be written");
+        return;
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let same = written.lines().zip(text.lines()).take_while(|(old, new)| old == new).count();
+    assert!(written == text, "docs/{name} is stale from line {}; {ADVICE}", same + 1);
+}
+
+#[test]
+fn the_page_of_policies_is_what_the_registry_says() {
+    check("policies.md", &policies());
+}
+
+fn policies() -> String {
+    let mut page = "\
+# Policies
+
+Made from the registry by `crates/hostler/tests/manual.rs`; do not edit.
+
+A policy is chosen with `--policy KIND --set KEY=VALUE`, in a comparison with
+`--policies KIND:KEY=VALUE,..`, and in a log or a configuration file with
+
+```toml
+[policy]
+kind = \"sjf\"
+preempt = true
+```
+
+Unknown settings are errors. `hostler policies KIND` prints what stands here.
+
+| policy | what it does |
+|---|---|
+"
+    .to_owned();
+    for def in hostler_policies::all() {
+        writeln!(page, "| [`{kind}`](#{kind}) | {} |", cell(def.summary), kind = def.kind)
+            .expect("writing to a string");
+    }
+    for def in hostler_policies::all() {
+        page += &policy(def);
+    }
+    page
+}
+
+fn policy(def: &PolicyDef) -> String {
+    let mut section = format!("\n## {}\n\n", def.kind);
+    for need in def.needs {
+        writeln!(section, "Left out of a comparison by default when {need}.\n")
+            .expect("writing to a string");
+    }
+    section += "| setting | default | takes | what it means |\n|---|---|---|---|\n";
+    let defaults = (def.defaults)();
+    for Setting { name, takes, help } in def.settings {
+        let default = defaults.get(*name).map_or("none".to_owned(), toml::Value::to_string);
+        let (takes, help) = (cell(takes), cell(help));
+        writeln!(section, "| `{name}` | `{default}` | `{takes}` | {help} |")
+            .expect("writing to a string");
+    }
+    section
+}
+
+/// Text that may stand in a table.
+fn cell(text: &str) -> String {
+    text.trim().replace('|', "\\|").replace('\n', " ")
+}
+
+#[test]
+fn the_page_of_commands_is_what_the_program_says() {
+    let mut page = "\
+# Command line
+
+Made from the program's help by `crates/hostler/tests/manual.rs`; do not edit.
+
+Results go to stdout, everything else to stderr. The exit code is 0 when all went well, 1 when
+something failed and 2 when the command line is wrong.
+"
+    .to_owned();
+    command(&[], &mut page);
+    check("cli.md", &page);
+}
+
+/// Adds the help of a command and of those below it.
+fn command(words: &[&str], page: &mut String) {
+    let help = help(words);
+    let name = ["hostler"].iter().chain(words).copied().collect::<Vec<_>>().join(" ");
+    write!(page, "\n## {name}\n\n```text\n{help}```\n").expect("writing to a string");
+    for below in commands_in(&help) {
+        command(&[words, &[below]].concat(), page);
+    }
+}
+
+fn help(words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .args(words)
+        .arg("--help")
+        .env("COLUMNS", COLUMNS)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{words:?} has no help");
+    let text = String::from_utf8(output.stdout).expect("the help is text");
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Commands that a help text lists, but for `help` itself.
+fn commands_in(help: &str) -> impl Iterator<Item = &str> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    // Deeper indentation goes on with the description above.
+    let named = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    named.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")
+}
+
+#[test]
+fn the_page_of_metrics_defines_every_figure() {
+    let page = include_str!("../../../docs/metrics.md");
+    let summary = serde_json::to_value(Summary::default()).unwrap();
+    for name in summary.as_object().unwrap().keys() {
+        assert!(page.contains(&format!("`{name}`")), "docs/metrics.md does not define `{name}`");
+    }
+}
+
+const FORMATS: &str = include_str!("../../../docs/formats.md");
+
+/// The block of `formats.md` that opens with this fence.
+fn block(fence: &str) -> &'static str {
+    let (_, rest) = FORMATS.split_once(&format!("```{fence}\n")).expect("the page has the block");
+    rest.split_once("```\n").expect("the block ends").0
+}
+
+#[test]
+fn the_examples_of_the_page_of_formats_run() {
+    let folder = std::env::temp_dir().join(format!("hostler-manual-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for table in ["jobs.csv", "tasks.csv"] {
+        std::fs::write(folder.join(table), block(&format!("csv {table}"))).unwrap();
+    }
+    let trace = hostler_sim::trace::read(&folder, ReadOptions::default());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let cluster = Cluster::parse(block("toml cluster"), "cluster.toml").unwrap();
+    let mut workload = Workload::new(trace.unwrap(), &cluster).unwrap();
+    Scenario::parse(block("toml scenario")).unwrap().apply(&mut workload).unwrap();
+    let policy = hostler_policies::from_toml("kind = 'fifo'").unwrap();
+    let finished = run::simulate(&workload, policy, Metrics::default(), None);
+    assert_eq!(finished.watch.summary(&finished.state).jobs_done, 2);
+    for line in block("json log").lines() {
+        let record: Record = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&record).unwrap(), line);
+    }
+}
