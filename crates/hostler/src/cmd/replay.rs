@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::metrics::Metrics;
-use hostler_core::policy::Policy;
 use hostler_core::record::Record;
 use hostler_core::replay::{Mismatch, Replay};
 use serde_json::json;
@@ -23,11 +22,11 @@ pub fn run(args: &cli::Replay) -> Result<()> {
     let file = File::open(&args.log).with_context(|| format!("cannot read `{name}`"))?;
     let mut lines = Lines { input: BufReader::new(file), name, number: 0 };
     let Some(first) = lines.next()? else { bail!("`{}` is empty", lines.name) };
-    let engine = Engine::new(policy_of(&first, &lines.name)?, Metrics::default()).with_builder(
-        Box::new(|settings| {
-            hostler_policies::from_toml(settings).expect("the border checked the policy")
-        }),
-    );
+    let build = |settings: &str| {
+        hostler_policies::from_toml(settings).expect("reading a line checked its policies")
+    };
+    let policy = build(policy_of(&first, &lines.name)?);
+    let engine = Engine::new(policy, Metrics::default()).with_builder(Box::new(build));
     let mut replay = Replay::new(engine, args.check);
     feed(&mut replay, &first)?;
     while let Some(record) = lines.next()? {
@@ -73,19 +72,26 @@ fn feed(replay: &mut Replay<Metrics>, record: &Record) -> Result<()> {
             None => "nothing more".to_owned(),
         };
         let (logged, again) = (show(&logged, at), show(&again, at));
-        anyhow::anyhow!("record {record}: logged was\n  {logged}\nthe policy now says\n  {again}")
+        anyhow!("record {record}: logged was\n  {logged}\nthe policy now says\n  {again}")
     })
 }
 
-/// The policy that the log begins with.
-fn policy_of(first: &Record, name: &str) -> Result<Box<dyn Policy>> {
-    let Record::Input { events, .. } = first else { bail!("`{name}` does not begin with facts") };
-    let settings = events.iter().find_map(|event| match event {
-        Event::PolicyChanged { settings } => Some(settings),
+/// The settings of the policy that the log begins with.
+fn policy_of<'a>(first: &'a Record, name: &str) -> Result<&'a str> {
+    let Record::Input { .. } = first else { bail!("`{name}` does not begin with facts") };
+    policies(first).next().with_context(|| format!("`{name}` does not begin with a policy"))
+}
+
+/// Settings of the policies that a record puts in place.
+fn policies(record: &Record) -> impl Iterator<Item = &str> {
+    let events: &[Event] = match record {
+        Record::Input { events, .. } => events,
+        Record::Output { .. } => &[],
+    };
+    events.iter().filter_map(|event| match event {
+        Event::PolicyChanged { settings } => Some(&**settings),
         _ => None,
-    });
-    let Some(settings) = settings else { bail!("`{name}` does not begin with a policy") };
-    Ok(hostler_policies::from_toml(settings)?)
+    })
 }
 
 struct Lines {
@@ -113,6 +119,12 @@ impl Lines {
             return Ok(None);
         }
         let record = serde_json::from_slice(&line);
-        record.map(Some).with_context(|| format!("{name}:{number}: no record of a log"))
+        let record = record.with_context(|| format!("{name}:{number}: no record of a log"))?;
+        for settings in policies(&record) {
+            // The words only: a log with a policy that is not known here is no usage error.
+            let known = hostler_policies::from_toml(settings);
+            known.map_err(|error| anyhow!("{name}:{number}: {error}"))?;
+        }
+        Ok(Some(record))
     }
 }
