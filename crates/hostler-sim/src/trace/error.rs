@@ -40,7 +40,7 @@ pub enum TraceError {
         second: PathBuf,
     },
     /// A folder to write to that already holds a table.
-    #[error("`{}` exists; write to an empty folder", path.display())]
+    #[error("`{}` exists; remove it or write elsewhere", path.display())]
     Exists {
         /// The file in the way.
         path: PathBuf,
