@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::panic::{self, AssertUnwindSafe};
 
 use anyhow::{Context, Result, anyhow, bail};
 use hostler_core::engine::Engine;
@@ -28,9 +29,10 @@ pub fn run(args: &cli::Replay) -> Result<()> {
     let policy = build(policy_of(&first, &lines.name)?);
     let engine = Engine::new(policy, Metrics::default()).with_builder(Box::new(build));
     let mut replay = Replay::new(engine, args.check);
-    feed(&mut replay, &first)?;
-    while let Some(record) = lines.next()? {
-        feed(&mut replay, &record)?;
+    let mut next = Some(first);
+    while let Some(record) = next {
+        follow(&mut replay, &record, &lines)?;
+        next = lines.next()?;
     }
     let (records, compared) = (replay.records, replay.compared);
     let engine = replay.into_engine();
@@ -62,6 +64,20 @@ pub fn run(args: &cli::Replay) -> Result<()> {
         writeln!(out, "the policy was asked again: {compared} decisions, all the same")?;
     }
     Ok(())
+}
+
+/// Feeds a record. One that does not follow from those before it breaks an assertion of the core,
+/// which takes its own logs at their word; here the log is at fault.
+fn follow(replay: &mut Replay<Metrics>, record: &Record, lines: &Lines) -> Result<()> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let fed = panic::catch_unwind(AssertUnwindSafe(|| feed(replay, record)));
+    panic::set_hook(hook);
+    fed.unwrap_or_else(|cause| {
+        let words = cause.downcast_ref::<String>().map(String::as_str);
+        let words = words.or(cause.downcast_ref::<&str>().copied()).unwrap_or("it is damaged");
+        bail!("{}:{}: does not follow from the lines before: {words}", lines.name, lines.number)
+    })
 }
 
 fn feed(replay: &mut Replay<Metrics>, record: &Record) -> Result<()> {

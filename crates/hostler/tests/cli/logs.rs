@@ -117,6 +117,27 @@ fn a_damaged_line_is_named() {
 }
 
 #[test]
+fn a_line_that_does_not_follow_from_those_before_is_named() {
+    let folder = lecture_log("fifo");
+    let log = folder.text("log");
+    for (from, to) in [
+        ("\"lease\":2,", "\"lease\":7,"),
+        ("\"lease\":2,\"job\":2", "\"lease\":2,\"job\":99"),
+        ("\"node\":0,\"tasks\"", "\"node\":9,\"tasks\""),
+        ("\"tasks\":1,\"cpu\":1000", "\"tasks\":1,\"cpu\":4294967295"),
+        ("\"node-up\",\"node\":0", "\"node-up\",\"node\":5"),
+    ] {
+        let altered = log.replacen(from, to, 1);
+        assert_ne!(altered, log, "no `{from}` in the log");
+        let line = log.lines().zip(altered.lines()).position(|(one, other)| one != other);
+        let place = format!("log:{}: does not follow", line.expect("a line differs") + 1);
+        folder.write("log", altered);
+        folder.run("replay log").fails(1, &[&place]);
+        folder.run("replay log --check").fails(1, &[&place]);
+    }
+}
+
+#[test]
 fn what_is_no_log_is_refused() {
     let folder = Folder::new();
     folder.write("empty", "");

@@ -55,8 +55,8 @@ fn a_folder_with_tables_is_not_written_over() {
     let folder = Folder::new();
     folder.quiet("trace gen pai-like --jobs 10 --out trace");
     let before = folder.read("trace/jobs.csv");
-    folder.run("trace gen pai-like --jobs 20 --out trace").fails(1, &["exists", "empty folder"]);
-    folder.run("trace convert trace trace").fails(1, &["exists", "empty folder"]);
+    folder.run("trace gen pai-like --jobs 20 --out trace").fails(1, &["exists", "write elsewhere"]);
+    folder.run("trace convert trace trace").fails(1, &["exists", "write elsewhere"]);
     assert!(before == folder.read("trace/jobs.csv"));
 }
 
