@@ -209,7 +209,7 @@ fn a_file_that_may_not_be_read_is_refused_by_name() {
     let folder = Folder::new();
     Tables::new().plain_job("good", 0).write(&folder);
     let path = folder.path("trace/jobs.csv");
-    let locked = std::fs::Permissions::from_mode(0);
+    let locked = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(&path, locked).expect("it is ours");
     // An administrator may read everything: there is nothing to see then.
     if std::fs::File::open(&path).is_err() {
