@@ -11,7 +11,9 @@ use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, Te
 use hostler_core::job::{
     Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
-use hostler_core::limits::{DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, TASKS_PER_JOB_MAX};
+use hostler_core::limits::{
+    DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, MODELS_MAX, TASKS_PER_JOB_MAX,
+};
 use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
 
@@ -95,6 +97,14 @@ pub enum LowerError {
         /// The limit.
         max: usize,
     },
+    /// A cluster has too many GPU models.
+    #[error("the cluster has too many GPU models: {count}; at most {max} are allowed")]
+    Models {
+        /// Its models, or the number at which counting stopped.
+        count: usize,
+        /// The limit.
+        max: usize,
+    },
     /// There is nothing to run on.
     #[error("the cluster has no nodes; give `--cluster` a file with at least one")]
     NoNodes,
@@ -103,6 +113,10 @@ pub enum LowerError {
 impl Workload {
     /// Joins a trace and a cluster.
     pub fn new(trace: Trace, cluster: &Cluster) -> Result<Workload, LowerError> {
+        let (count, max) = (cluster.gpu_models.len(), MODELS_MAX);
+        if count > max {
+            return Err(LowerError::Models { count, max });
+        }
         let models = cluster.gpu_models.iter().map(gpu_model).collect();
         let mut site = Site { models, ..Site::default() };
         lower_nodes(cluster, &mut site)?;

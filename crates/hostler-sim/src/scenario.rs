@@ -42,6 +42,9 @@ use crate::world::{Astray, Fault, Report};
 /// Failures by chance that one scenario may bring.
 const FAILURES_MAX: usize = 1_000_000;
 
+const TOO_MANY_FAILURES: &str =
+    "this brings more than 1000000 failures over the trace; give a longer time";
+
 /// What a trace does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -143,7 +146,8 @@ impl Scenario {
     /// Reads a scenario; unknown keys are errors.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
         toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
             let message = error.message().replace('\n', " ");
             ScenarioError::Syntax(format!("line {line}: {message}"))
         })
@@ -181,11 +185,14 @@ impl Speed {
             let model = model.ok_or_else(|| unknown("GPU model", name))?;
             profile.models.push((ModelId(model as u32), rate("gpus", *factor)?));
         }
-        let reaches =
-            [(Reach::Node, self.node), (Reach::Rack, self.rack), (Reach::Cluster, self.cluster)];
-        for (reach, factor) in reaches {
+        let reaches = [
+            (Reach::Node, "node", self.node),
+            (Reach::Rack, "rack", self.rack),
+            (Reach::Cluster, "cluster", self.cluster),
+        ];
+        for (reach, key, factor) in reaches {
             if let Some(factor) = factor {
-                profile.reach.push((reach, rate("reach", factor)?));
+                profile.reach.push((reach, rate(key, factor)?));
             }
         }
         profile.shared = self.shared.map(|factor| rate("shared", factor)).transpose()?;
@@ -236,16 +243,19 @@ impl Failures {
         let mtbf = positive("mtbf_hours", self.mtbf_hours)? * 3600.0;
         let repair = positive("repair_hours", self.repair_hours)? * 3600.0;
         let last = workload.trace().jobs.last().map_or(0, |job| job.submit_ms) as f64 / 1000.0;
-        let horizon = last * 2.0 + 86_400.0;
+        let horizon = (last * 2.0 + 86_400.0).min(SECS_MAX);
         let mut random = Random::new(self.seed);
         for node in 0..workload.site.nodes.len() as u32 {
             let mut at = 0.0;
             loop {
                 at += random.exponential() * mtbf;
-                if at > horizon || workload.site.faults.len() >= FAILURES_MAX {
+                if at > horizon {
                     break;
                 }
-                let lasts = random.exponential() * repair;
+                if workload.site.faults.len() >= FAILURES_MAX {
+                    return Err(self.too_many());
+                }
+                let lasts = (random.exponential() * repair).min(SECS_MAX);
                 workload.site.faults.push(Fault::NodeDown {
                     node: NodeId(node),
                     at: Time(span("mtbf_hours", at)?.0),
@@ -255,6 +265,11 @@ impl Failures {
             }
         }
         Ok(())
+    }
+
+    fn too_many(&self) -> ScenarioError {
+        let (key, value) = ("mtbf_hours", self.mtbf_hours.to_string());
+        ScenarioError::Number { key, value, wanted: TOO_MANY_FAILURES }
     }
 }
 

@@ -145,7 +145,7 @@ pub struct TraceCheck {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler trace convert jobs.csv native/ --from pai-sim
+  hostler trace convert jobs.csv native/ --from pai-sim-gang
   hostler trace convert native/ packed/ --compress zstd")]
 pub struct TraceConvert {
     /// What to read: a folder of native tables, or a file of another format.
@@ -205,7 +205,7 @@ pub struct GenPaiLike {
     /// native, pai-sim-estimate or pai-sim-gang.
     #[arg(long, default_value = "native")]
     pub format: String,
-    /// Folder to write; it must hold no tables yet.
+    /// Folder to write, which must hold no tables yet; a file for the pai-sim formats.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Pack the tables.

@@ -12,6 +12,8 @@ mod settings;
 use std::process::ExitCode;
 
 use clap::Parser;
+use hostler_core::policy::PolicyError;
+use hostler_sim::trace::TraceError;
 
 /// Exit code for a command line that makes no sense.
 const USAGE: u8 = 2;
@@ -34,6 +36,10 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
+/// Whether the command line is at fault, and not what it names.
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.is::<hostler_core::policy::PolicyError>()
+    let option = error.downcast_ref::<TraceError>().is_some_and(|error| {
+        matches!(error, TraceError::Option { .. } | TraceError::UnknownFormat { .. })
+    });
+    option || error.is::<PolicyError>()
 }

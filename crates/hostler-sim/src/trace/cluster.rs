@@ -6,8 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use super::check::each_finding;
 use super::cluster_toml;
-use super::error::{ClusterProblem, Faults, TraceError};
+use super::error::{ClusterProblem, Fault, Faults, Problem, TraceError};
 use super::limits::GPU_MODELS_MAX;
 use super::read::read_nodes;
 use super::source::{self, Meter};
@@ -91,6 +92,15 @@ fn read_csv(path: &Path) -> Result<Cluster, TraceError> {
     let mut meter = Meter::new(source::size(path), &mut silent);
     let name = source::file_name(path);
     read_nodes(&mut *source::open(path, &mut meter)?, &name, &mut trace, &mut faults);
+    each_finding(&trace, &mut |finding| {
+        faults.push(Fault {
+            file: name.clone(),
+            line: u64::from(finding.line),
+            column: finding.column.to_owned(),
+            value: finding.value,
+            problem: Problem::Rule(finding.rule),
+        });
+    });
     let trace = faults.or(trace)?;
     let problem = |problem| TraceError::Cluster { file: name.clone(), problem };
     let cluster = trace.cluster(name.split('.').next().unwrap_or_default());

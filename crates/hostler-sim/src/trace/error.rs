@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::check::Rule;
 use super::limits::{FAULTS_MAX, FIELD_BYTES_MAX, QUOTE_CHARS_MAX, RECORD_BYTES_MAX, ROWS_MAX};
 use super::text::TextPoolFull;
 
@@ -39,7 +40,7 @@ pub enum TraceError {
         second: PathBuf,
     },
     /// A folder to write to that already holds a table.
-    #[error("`{}` exists; write to an empty folder", path.display())]
+    #[error("`{}` exists; remove it or write elsewhere", path.display())]
     Exists {
         /// The file in the way.
         path: PathBuf,
@@ -260,6 +261,9 @@ pub enum Problem {
     /// Cut off, damaged, or refused by the system.
     #[error("cannot read on: {0}")]
     Unreadable(String),
+    /// A rule between rows is broken.
+    #[error("{}", .0.words())]
+    Rule(Rule),
     /// The text of the trace exceeds what ids can name.
     #[error(transparent)]
     TextPoolFull(#[from] TextPoolFull),

@@ -1,7 +1,7 @@
 //! What goes wrong, and when: nodes that fail, starts that fail, reports that are late, repeated
 //! or never come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hostler_core::id::{JobId, NodeId};
 use hostler_core::units::{Span, Time};
@@ -64,7 +64,8 @@ pub enum Astray {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     starts: BTreeMap<JobId, u32>,
-    reports: BTreeMap<(JobId, Report), (Astray, u32)>,
+    /// Used up in the order in which they are listed.
+    reports: BTreeMap<(JobId, Report), VecDeque<(Astray, u32)>>,
 }
 
 impl Faults {
@@ -74,10 +75,11 @@ impl Faults {
             match *fault {
                 Fault::NodeDown { .. } => {}
                 Fault::StartFails { job, times } => {
-                    all.starts.insert(job, times);
+                    let starts = all.starts.entry(job).or_default();
+                    *starts = starts.saturating_add(times);
                 }
                 Fault::Report { job, of, astray, times } => {
-                    all.reports.insert((job, of), (astray, times));
+                    all.reports.entry((job, of)).or_default().push_back((astray, times));
                 }
             }
         }
@@ -97,16 +99,21 @@ impl Faults {
 
     /// When a report arrives: not at all, once or twice.
     pub(super) fn arrivals(&mut self, at: Time, job: JobId, of: Report) -> [Option<Time>; 2] {
-        match self.reports.get_mut(&(job, of)) {
-            Some((astray, left)) if *left > 0 => {
-                *left -= 1;
-                match *astray {
-                    Astray::Late(by) => [Some(at + by), None],
-                    Astray::Twice(by) => [Some(at), Some(at + by)],
-                    Astray::Never => [None, None],
-                }
-            }
-            Some(_) | None => [Some(at), None],
+        match self.next_astray(job, of) {
+            Some(Astray::Late(by)) => [Some(at + by), None],
+            Some(Astray::Twice(by)) => [Some(at), Some(at + by)],
+            Some(Astray::Never) => [None, None],
+            None => [Some(at), None],
         }
+    }
+
+    fn next_astray(&mut self, job: JobId, of: Report) -> Option<Astray> {
+        let listed = self.reports.get_mut(&(job, of))?;
+        while listed.front().is_some_and(|(_, left)| *left == 0) {
+            listed.pop_front();
+        }
+        let (astray, left) = listed.front_mut()?;
+        *left -= 1;
+        Some(*astray)
     }
 }

@@ -53,6 +53,8 @@ pub struct Site {
 /// The simulated world.
 pub struct World<Source> {
     site: Site,
+    /// Faults that hold each node down: it is back when the last of them is over.
+    down: Vec<u32>,
     /// Number of the first GPU of each node.
     first_devices: Vec<u32>,
     arrivals: Source,
@@ -94,6 +96,7 @@ impl<Source: Arrivals> World<Source> {
             faults: Faults::new(&site.faults),
             neighbours: site.physics.neighbours_matter().then(Neighbours::default),
             reports_go_astray: site.faults.iter().any(astray),
+            down: vec![0; site.nodes.len()],
             first_devices: site.nodes.iter().scan(0, first).collect(),
             site,
             arrivals,
@@ -134,10 +137,7 @@ impl<Source: Arrivals> World<Source> {
             Coming::Finish(lease, version) => self.finish(lease, version, events),
             Coming::Saved(lease) => self.saved(lease, events),
             Coming::Fail(node) => self.fail(node, events),
-            Coming::Repair(node) => {
-                let spec = self.site.nodes[node.index()].clone();
-                events.push(Event::NodeUp { node, spec });
-            }
+            Coming::Repair(node) => self.repair(node, events),
             Coming::Deliver(event) => events.push(*event),
         }
     }
@@ -202,10 +202,23 @@ impl<Source: Arrivals> World<Source> {
         self.report(job, Report::Stop, word, events);
     }
 
-    /// A node fails: what ran only there is gone, gangs elsewhere wait to be told to stop.
+    fn repair(&mut self, node: NodeId, events: &mut Vec<Event>) {
+        self.down[node.index()] -= 1;
+        if self.down[node.index()] == 0 {
+            let spec = self.site.nodes[node.index()].clone();
+            events.push(Event::NodeUp { node, spec });
+        }
+    }
+
+    /// A node fails: what ran only on failed nodes is gone, what was being saved is not saved, and
+    /// other gangs wait to be told to stop.
     fn fail(&mut self, node: NodeId, events: &mut Vec<Event>) {
-        let now = self.now;
-        let mut gone = Vec::new();
+        self.down[node.index()] += 1;
+        if self.down[node.index()] > 1 {
+            return;
+        }
+        let (now, down) = (self.now, &self.down);
+        let (mut gone, mut unsaved) = (Vec::new(), Vec::new());
         for stay in self.stays.iter_mut() {
             let touches = stay.placement.parts.iter().any(|part| part.node == node);
             if !touches {
@@ -213,10 +226,12 @@ impl<Source: Arrivals> World<Source> {
             }
             stay.account(now);
             stay.version += 1;
-            let (_, safe) = stay.done_and_safe();
+            let (done, safe) = stay.done_and_safe();
             events.push(Event::Checkpointed { lease: stay.lease, done: safe });
-            if stay.placement.parts.iter().all(|part| part.node == node) {
+            if stay.placement.parts.iter().all(|part| down[part.node.index()] > 0) {
                 gone.push((stay.lease, stay.job, safe));
+            } else if stay.doing == Doing::Saving {
+                unsaved.push((stay.lease, stay.job, done, safe));
             }
         }
         for (lease, job, safe) in gone {
@@ -224,6 +239,25 @@ impl<Source: Arrivals> World<Source> {
             self.leave(lease);
         }
         events.push(Event::NodeDown { node });
+        for (lease, job, done, safe) in unsaved {
+            self.end_unsaved(lease, job, done, safe, events);
+        }
+    }
+
+    /// Ends a stay of which only what it saved by itself is left.
+    fn end_unsaved(
+        &mut self,
+        lease: LeaseId,
+        job: JobId,
+        done: Span,
+        safe: Span,
+        events: &mut Vec<Event>,
+    ) {
+        self.safe.insert(job, safe);
+        self.leave(lease);
+        let lost = done.saturating_sub(safe);
+        let word = Event::Stopped { lease, outcome: Outcome::Interrupted, done: safe, lost };
+        self.report(job, Report::Stop, word, events);
     }
 
     fn stop(&mut self, lease: LeaseId, how: StopHow) {
@@ -244,12 +278,8 @@ impl<Source: Arrivals> World<Source> {
         }
         let job = stay.job;
         let (done, safe) = stay.done_and_safe();
-        self.safe.insert(job, safe);
-        self.leave(lease);
-        let lost = done.saturating_sub(safe);
-        let word = Event::Stopped { lease, outcome: Outcome::Interrupted, done: safe, lost };
         let mut events = Vec::new();
-        self.report(job, Report::Stop, word, &mut events);
+        self.end_unsaved(lease, job, done, safe, &mut events);
         for event in events {
             self.queue.push(now, Coming::Deliver(Box::new(event)));
         }

@@ -39,11 +39,10 @@ pub fn run(args: &Compare) -> Result<()> {
         bail!("no policy applies to this workload; name some with `--policies`");
     }
     let results = simulate_all(&chosen, &loaded.workload, args);
-    if args.json {
+    let json = args.json.then(|| {
         let runs: Vec<&RunJson> = results.iter().map(|(json, _)| json).collect();
-        let result = json!({ "workload": loaded.words, "runs": runs });
-        writeln!(std::io::stdout().lock(), "{}", serde_json::to_string_pretty(&result)?)?;
-    }
+        json!({ "workload": loaded.words, "runs": runs })
+    });
     notes.extend(rejections(&results));
     notes.push("Times are over finished jobs; percentiles are by nearest rank.".to_owned());
     let report = Report {
@@ -54,16 +53,20 @@ pub fn run(args: &Compare) -> Result<()> {
         runs: results.into_iter().map(|(_, run)| run).collect(),
         notes,
     };
-    if !args.json {
-        let mut out = std::io::stdout().lock();
-        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        writeln!(out, "{}\n", report.subtitle)?;
-        writeln!(out, "{}", table::text(&report, colour))?;
-    }
-    std::fs::write(&args.out, render(&report))
-        .with_context(|| format!("cannot write `{}`", args.out.display()))?;
+    // Neither loses the other: a full disk not the table, a closed pipe not the report.
+    let written = std::fs::write(&args.out, render(&report))
+        .with_context(|| format!("cannot write `{}`", args.out.display()));
+    let mut out = std::io::stdout().lock();
+    let printed = match json {
+        Some(json) => writeln!(out, "{json:#}"),
+        None => {
+            let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            writeln!(out, "{}\n\n{}", report.subtitle, table::text(&report, colour))
+        }
+    };
+    written?;
     eprintln!("report: {}", args.out.display());
-    Ok(())
+    Ok(printed?)
 }
 
 /// Jobs that no run could take: the cluster is too small for them.

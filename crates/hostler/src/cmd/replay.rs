@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::metrics::Metrics;
-use hostler_core::policy::Policy;
 use hostler_core::record::Record;
 use hostler_core::replay::{Replay, ReplayError};
 use serde_json::json;
@@ -23,14 +22,16 @@ pub fn run(args: &cli::Replay) -> Result<()> {
     let file = File::open(&args.log).with_context(|| format!("cannot read `{name}`"))?;
     let mut lines = Lines { input: BufReader::new(file), name, number: 0 };
     let Some(first) = lines.next()? else { bail!("`{}` is empty", lines.name) };
-    let engine =
-        Engine::new(policy_of(&first, &lines.name)?, Metrics::default()).with_builder(Box::new(
-            |settings| hostler_policies::from_toml(settings).expect("checked when it was read"),
-        ));
+    let build = |settings: &str| {
+        hostler_policies::from_toml(settings).expect("reading a line checked its policies")
+    };
+    let policy = build(policy_of(&first, &lines.name)?);
+    let engine = Engine::new(policy, Metrics::default()).with_builder(Box::new(build));
     let mut replay = Replay::new(engine, args.check);
-    feed(&mut replay, &first)?;
-    while let Some(record) = lines.next()? {
-        feed(&mut replay, &record)?;
+    let mut next = Some(first);
+    while let Some(record) = next {
+        follow(&mut replay, &record, &lines)?;
+        next = lines.next()?;
     }
     let (records, compared) = (replay.records, replay.compared);
     let engine = replay.into_engine();
@@ -64,41 +65,42 @@ pub fn run(args: &cli::Replay) -> Result<()> {
     Ok(())
 }
 
-fn feed(replay: &mut Replay<Metrics>, record: &Record) -> Result<()> {
-    if let Record::Input { events, .. } = record {
-        for event in events {
-            if let Event::PolicyChanged { settings } = event {
-                hostler_policies::from_toml(settings)?;
-            }
-        }
-    }
-    replay.feed(record).map_err(|error| match error {
-        ReplayError::Mismatch { record, logged, again } => {
+/// Feeds a record; one that does not follow from those before it is told with its line.
+fn follow(replay: &mut Replay<Metrics>, record: &Record, lines: &Lines) -> Result<()> {
+    let fault = match replay.feed(record) {
+        Ok(()) => return Ok(()),
+        Err(ReplayError::Mismatch { record, logged, again }) => {
             let at = logged.iter().zip(&again).take_while(|(one, other)| one == other).count();
             let show = |decisions: &[_]| match decisions.get(at) {
                 Some(decision) => format!("{decision:?}"),
                 None => "nothing more".to_owned(),
             };
             let (logged, again) = (show(&logged), show(&again));
-            anyhow::anyhow!(
-                "record {record}: logged was\n  {logged}\nthe policy now says\n  {again}"
-            )
+            bail!("record {record}: logged was\n  {logged}\nthe policy now says\n  {again}");
         }
-        ReplayError::Fact { .. } | ReplayError::Decision { .. } | ReplayError::Taken { .. } => {
-            error.into()
-        }
-    })
+        Err(ReplayError::Fact { fault, .. }) => fault.to_string(),
+        Err(ReplayError::Decision { fault, .. }) => fault.to_string(),
+        Err(ReplayError::Taken { fault, .. }) => fault.to_string(),
+    };
+    bail!("{}:{}: does not follow from the lines before: {fault}", lines.name, lines.number)
 }
 
-/// The policy that the log begins with.
-fn policy_of(first: &Record, name: &str) -> Result<Box<dyn Policy>> {
-    let Record::Input { events, .. } = first else { bail!("`{name}` does not begin with facts") };
-    let settings = events.iter().find_map(|event| match event {
-        Event::PolicyChanged { settings } => Some(settings),
+/// The settings of the policy that the log begins with.
+fn policy_of<'a>(first: &'a Record, name: &str) -> Result<&'a str> {
+    let Record::Input { .. } = first else { bail!("`{name}` does not begin with facts") };
+    policies(first).next().with_context(|| format!("`{name}` does not begin with a policy"))
+}
+
+/// Settings of the policies that a record puts in place.
+fn policies(record: &Record) -> impl Iterator<Item = &str> {
+    let events: &[Event] = match record {
+        Record::Input { events, .. } => events,
+        Record::Output { .. } => &[],
+    };
+    events.iter().filter_map(|event| match event {
+        Event::PolicyChanged { settings } => Some(&**settings),
         _ => None,
-    });
-    let Some(settings) = settings else { bail!("`{name}` does not begin with a policy") };
-    Ok(hostler_policies::from_toml(settings)?)
+    })
 }
 
 struct Lines {
@@ -126,6 +128,12 @@ impl Lines {
             return Ok(None);
         }
         let record = serde_json::from_slice(&line);
-        record.map(Some).with_context(|| format!("{name}:{number}: no record of a log"))
+        let record = record.with_context(|| format!("{name}:{number}: no record of a log"))?;
+        for settings in policies(&record) {
+            // The words only: a log with a policy that is not known here is no usage error.
+            let known = hostler_policies::from_toml(settings);
+            known.map_err(|error| anyhow!("{name}:{number}: {error}"))?;
+        }
+        Ok(Some(record))
     }
 }

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use hostler_sim::trace::pailike::Format;
-use hostler_sim::trace::{self, Compression, ConvertOptions, PaiLike, ReadOptions, Severity};
+use hostler_sim::trace::{
+    self, Compression, ConvertOptions, PaiLike, ReadOptions, Severity, TraceError,
+};
 use serde_json::json;
 
 use crate::cli::{GenCommand, GenPaiLike, TraceCheck, TraceCommand, TraceConvert};
@@ -61,12 +63,15 @@ fn check(args: &TraceCheck) -> Result<()> {
     Ok(())
 }
 
-fn packing(name: &str) -> Result<Compression> {
+fn packing(name: &str) -> Result<Compression, TraceError> {
     Ok(match name {
         "none" => Compression::None,
         "gzip" | "gz" => Compression::Gzip,
         "zstd" | "zst" => Compression::Zstd,
-        other => bail!("unknown packing `{other}`; known: none, gzip, zstd"),
+        other => {
+            let (value, expected) = (other.to_owned(), "none, gzip or zstd".to_owned());
+            return Err(TraceError::Option { name: "compress", value, expected });
+        }
     })
 }
 
@@ -101,7 +106,8 @@ fn pai_like(args: &GenPaiLike) -> Result<()> {
     let format = Format::NAMES.iter().find(|(_, name)| *name == args.format);
     let Some((format, _)) = format else {
         let known: Vec<&str> = Format::NAMES.iter().map(|(_, name)| *name).collect();
-        bail!("unknown format `{}`; known: {}", args.format, known.join(", "));
+        let (value, expected) = (args.format.clone(), format!("one of {}", known.join(", ")));
+        return Err(TraceError::Option { name: "format", value, expected }.into());
     };
     let mut options =
         PaiLike { jobs: args.jobs, seed: args.seed, per_hour: args.per_hour, scale: args.scale };
@@ -112,6 +118,7 @@ fn pai_like(args: &GenPaiLike) -> Result<()> {
     options.write(&args.out, *format, packing(&args.compress)?)?;
     spinner.finish_and_clear();
     let PaiLike { jobs, per_hour, .. } = options;
-    println!("{jobs} jobs, {per_hour:.1} per hour, in {}", args.out.display());
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{jobs} jobs, {per_hour:.1} per hour, in {}", args.out.display())?;
     Ok(())
 }

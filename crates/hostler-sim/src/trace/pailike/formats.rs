@@ -47,6 +47,9 @@ impl PaiLike {
             Format::PaiSimEstimate => Draws::write_estimate,
             Format::PaiSimGang => Draws::write_gang,
         };
+        if path.exists() {
+            return Err(TraceError::Exists { path: path.to_owned() });
+        }
         let written = Packed::create(path, Compression::of(path)).and_then(|mut packed| {
             write_csv(&draws, &mut packed)?;
             packed.finish()

@@ -102,7 +102,7 @@ fn writing_twice_to_a_folder_is_refused() {
     let scratch = Scratch::new();
     write(&full_trace(), &scratch.0, Compression::Gzip).unwrap();
     let again = super::told(write(&full_trace(), &scratch.0, Compression::None));
-    assert!(again.contains("nodes.csv.gz` exists; write to an empty folder"), "{again}");
+    assert!(again.contains("nodes.csv.gz` exists; remove it or write elsewhere"), "{again}");
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! `hostler compare`: the table, the report, JSON, and who takes part.
+
+use crate::program::{Folder, Tables};
+
+fn kinds(runs: &serde_json::Value) -> Vec<String> {
+    let runs = runs["runs"].as_array().expect("runs are a list");
+    runs.iter().map(|run| run["policy"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn without_arguments_the_example_is_compared_and_a_report_written() {
+    let folder = Folder::new();
+    let ran = folder.run("compare").ok();
+    assert!(ran.stdout.starts_with("4,000 jobs, "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("report: hostler-report.html"), "{}", ran.stderr);
+    let html = folder.text("hostler-report.html");
+    assert!(html.to_lowercase().starts_with("<!doctype html>"), "{}", &html[..80]);
+    for def in hostler_policies::all() {
+        let left_out = format!("{} is left out", def.kind);
+        let row = ran.stdout.lines().any(|line| line.trim_start().starts_with(def.kind));
+        assert!(row != ran.stderr.contains(&left_out), "{}: {}", def.kind, ran.stdout);
+        assert!(html.contains(def.kind), "{} is not in the report", def.kind);
+    }
+    assert!(ran.stdout.contains("slowdown"), "{}", ran.stdout);
+}
+
+#[test]
+fn policies_are_named_with_their_settings() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).plain_job("b", 0).plain_job("c", 0).write(&folder);
+    let line = "compare --trace trace --policies fifo,sjf:preempt=true,sjf --json --out r.html";
+    let result = folder.json(line);
+    assert_eq!(kinds(&result), ["fifo", "sjf", "sjf"]);
+    assert_eq!(result["runs"][1]["settings"], "preempt=true");
+    assert_eq!(result["runs"][2]["settings"], "");
+    assert_eq!(result["runs"][0]["avg_jct_s"], 40.0 / 3.0);
+    assert!(folder.path("r.html").exists());
+    assert!(!folder.path("hostler-report.html").exists());
+}
+
+#[test]
+fn a_policy_with_nothing_to_go_by_is_left_out_unless_it_is_named() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).plain_job("b", 0).write(&folder);
+    let ran = folder.run("compare --trace trace --json").ok();
+    let result = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert!(!kinds(&result).contains(&"priority".to_owned()));
+    assert!(ran.stderr.contains("priority is left out"), "{}", ran.stderr);
+    let named = folder.json("compare --trace trace --json --policies priority");
+    assert_eq!(kinds(&named), ["priority"]);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing_but_the_time() {
+    let folder = Folder::new();
+    folder.quiet("trace gen pai-like --jobs 60 --seed 5 --scale 60 --load 2 --out trace");
+    let numbers = |threads: u32| {
+        let line = format!("compare --trace trace --json --threads {threads}");
+        let mut result = folder.json(&line);
+        for run in result["runs"].as_array_mut().expect("runs are a list") {
+            let run = run.as_object_mut().expect("a run is an object");
+            run.remove("wall_s");
+            run.remove("peak_rss_mib");
+        }
+        result
+    };
+    assert_eq!(numbers(1), numbers(3));
+    assert_eq!(numbers(1), numbers(0));
+}
+
+#[test]
+fn unknown_policies_and_settings_are_usage_errors() {
+    let folder = Folder::new();
+    let all: Vec<&str> = hostler_policies::all().map(|def| def.kind).collect();
+    let ran = folder.run("compare --policies fifo,fito");
+    for kind in &all {
+        assert!(ran.stderr.contains(kind), "{kind} is not named: {}", ran.stderr);
+    }
+    ran.fails(2, &["unknown policy `fito`"]);
+    folder.run("compare --policies sjf:dept=3").fails(2, &["`sjf`", "dept"]);
+    folder.run("compare --policies sjf:preempt").fails(2, &["invalid setting `preempt`"]);
+    folder.run("compare --policies fifo,").fails(2, &["unknown policy ``"]);
+    assert!(!folder.path("hostler-report.html").exists());
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_an_error_after_the_table() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).write(&folder);
+    let ran = folder.run("compare --trace trace --policies fifo --out missing/r.html");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stdout.contains("fifo"), "the table is not lost: {}", ran.stdout);
+    assert!(ran.stderr.contains("cannot write `missing/r.html`"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_empty_trace_is_compared_without_a_division_by_zero() {
+    let folder = Folder::new();
+    Tables::new().write(&folder);
+    let result = folder.json("compare --trace trace --json --policies fifo,sjf");
+    assert_eq!(result["runs"][0]["jobs_done"], 0);
+    assert_eq!(result["runs"][0]["avg_jct_s"], 0.0);
+}

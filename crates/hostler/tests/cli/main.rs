@@ -1,0 +1,15 @@
+//! The program as its users meet it: every test starts the binary and reads what it prints.
+//!
+//! What policies decide is tested where they live; here are the commands, their words, their exit
+//! codes and what they do with bad input.
+
+mod bad_clusters;
+mod bad_scenarios;
+mod bad_tables;
+mod compare;
+mod help;
+mod logs;
+mod program;
+mod scenarios;
+mod simulate;
+mod traces;

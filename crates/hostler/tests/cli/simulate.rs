@@ -1,0 +1,164 @@
+//! `hostler simulate`: numbers that are worked out by hand, and every way to name the input.
+
+use crate::program::{Folder, Tables, repository};
+
+/// Four jobs on two GPUs.
+fn lecture(policy: &str) -> serde_json::Value {
+    let trace = repository("testdata/traces/lecture");
+    let cluster = repository("examples/clusters/lecture.toml");
+    let line = format!("simulate --trace {trace} --cluster {cluster} --policy {policy} --json");
+    Folder::new().json(&line)
+}
+
+fn assert_lecture(policy: &str, avg_jct_s: f64, makespan_s: f64) {
+    let run = lecture(policy);
+    assert_eq!(run["avg_jct_s"], avg_jct_s, "{policy}");
+    assert_eq!(run["makespan_s"], makespan_s, "{policy}");
+    assert_eq!(run["jobs_done"], 4, "{policy}");
+}
+
+#[test]
+fn the_lecture_example_gives_the_numbers_of_the_lecture() {
+    assert_lecture("fifo", 35.0, 70.0);
+    assert_lecture("sjf --set preempt=true", 34.0, 66.0);
+    assert_lecture("priority --set preempt=true", 43.5, 53.0);
+}
+
+#[test]
+fn json_has_the_measures_that_others_build_on() {
+    let run = lecture("sjf --set preempt=true");
+    assert_eq!(run["policy"], "sjf");
+    assert_eq!(run["settings"], "preempt=true");
+    assert_eq!(run["preemptions"], 1);
+    let numbers = [
+        "jobs_done",
+        "jobs_failed",
+        "jobs_rejected",
+        "avg_jct_s",
+        "p50_jct_s",
+        "p99_jct_s",
+        "avg_wait_s",
+        "makespan_s",
+        "gpu_utilisation",
+        "preemptions",
+        "events",
+        "wall_s",
+        "peak_rss_mib",
+    ];
+    for key in numbers {
+        assert!(run[key].is_number(), "`{key}` is no number: {}", run[key]);
+    }
+}
+
+#[test]
+fn without_json_a_list_for_people_is_printed() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).write(&folder);
+    let text = folder.quiet("simulate --trace trace --policy fifo");
+    assert!(text.starts_with("fifo: 1 jobs, 1 machines, 2 GPUs"), "{text}");
+    for label in ["avg JCT", "makespan", "rejected", "events"] {
+        assert!(text.contains(label), "no `{label}` in: {text}");
+    }
+}
+
+#[test]
+fn a_cluster_is_a_toml_file_a_table_or_a_folder() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).plain_job("b", 0).plain_job("c", 0).write(&folder);
+    let one_gpu = "node_id,gpu_model,gpu_count,cpu_milli\nsmall,T4,1,4000\n";
+    folder.write("one/nodes.csv", one_gpu);
+    folder.write("tables.csv", one_gpu);
+    let toml = "[[gpu_models]]\nname = 'T4'\nmem_mib = 16384\ntier = 1\n\
+                [[nodes]]\ncount = 1\ngpu_model = 'T4'\ngpus = 1\ncpu = 4\nmem_gib = 8\n";
+    folder.write("one.toml", toml);
+    folder.write("described/cluster.toml", toml);
+    let makespan = |cluster: &str| {
+        let line = format!("simulate --trace trace --policy fifo --json {cluster}");
+        folder.json(&line)["makespan_s"].clone()
+    };
+    assert_eq!(makespan(""), 20.0);
+    for cluster in ["one", "one/nodes.csv", "tables.csv", "one.toml", "described"] {
+        assert_eq!(makespan(&format!("--cluster {cluster}")), 30.0, "{cluster}");
+    }
+}
+
+#[test]
+fn a_priority_is_a_name_or_a_number() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = tables.nodes.replace("V100,2", "V100,1");
+    for (name, class, submit) in
+        [("first", "0", 0), ("low", "low", 1), ("seven", "7", 2), ("high", "high", 3)]
+    {
+        tables.jobs += &format!("{name},ada,{class},{submit},,\n");
+        tables.tasks += &format!("{name},1,1000,,1000,10000,\n");
+    }
+    tables.write(&folder);
+    folder.run("simulate --trace trace --policy priority --log log").ok();
+    let order = crate::logs::starts(&folder.text("log"));
+    assert_eq!(order, ["first", "seven", "high", "low"]);
+}
+
+#[test]
+fn intervals_of_a_node_are_failures_between_them() {
+    let folder = Folder::new();
+    let mut tables = Tables::new().job("a", 0, "1,2000,,1000,20000,");
+    tables.nodes = "node_id,gpu_model,gpu_count,cpu_milli,up_from_s,up_to_s\n\
+                    n1,V100,2,8000,5,15\n\
+                    n1,V100,2,8000,40,\n"
+        .to_owned();
+    tables.write(&folder);
+    let run = folder.json("simulate --trace trace --policy fifo --json");
+    // Waits until 5, loses the ten seconds up to 15, waits until 40, runs to 60.
+    assert_eq!(run["avg_jct_s"], 60.0);
+    assert_eq!(run["avg_wait_s"], 30.0);
+    assert_eq!(run["jobs_done"], 1);
+}
+
+#[test]
+fn jobs_are_named_when_their_node_never_comes_back() {
+    let folder = Folder::new();
+    let mut tables = Tables::new().job("stranded", 0, "1,2000,,1000,20000,");
+    tables.nodes = tables.nodes.replace(",,\n", ",0,10\n");
+    tables.write(&folder);
+    let ran = folder.run("simulate --trace trace --policy fifo --json").ok();
+    assert!(ran.stderr.contains("1 jobs were left"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`stranded`"), "{}", ran.stderr);
+    let run: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(run["jobs_unfinished"], 1);
+}
+
+#[test]
+fn what_can_never_run_is_rejected_and_counted() {
+    let folder = Folder::new();
+    Tables::new()
+        .plain_job("runs", 0)
+        .job("no-such-model", 0, "1,1000,H200,1000,10000,")
+        .job("too-many-gpus", 0, "1,3000,,1000,10000,")
+        .job("too-many-tasks", 0, "3,1000,,1000,10000,")
+        .job("too-many-cores", 0, "1,1000,,9000,10000,")
+        .job("some-model-exists", 0, "1,1000,H200|V100,1000,10000,")
+        .write(&folder);
+    for def in hostler_policies::all() {
+        let line = format!("simulate --trace trace --json --policy {}", def.kind);
+        let run = folder.json(&line);
+        assert_eq!(run["jobs_rejected"], 4, "{}", def.kind);
+        assert_eq!(run["jobs_done"], 2, "{}", def.kind);
+        assert_eq!(run["jobs_unfinished"], 0, "{}", def.kind);
+    }
+}
+
+#[test]
+fn an_unknown_policy_or_setting_is_a_usage_error() {
+    let folder = Folder::new();
+    folder
+        .run("simulate --policy fito")
+        .fails(2, &["unknown policy `fito`", "fifo, fifo-backfill", "sjf"]);
+    folder
+        .run("simulate --policy sjf --set preemt=true")
+        .fails(2, &["invalid settings for policy `sjf`", "preemt"]);
+    folder.run("simulate --policy sjf --set preempt=maybe").fails(2, &["`sjf`", "maybe"]);
+    folder.run("simulate --policy sjf --set preempt").fails(2, &["preempt"]);
+    let nothing = folder.run("simulate");
+    nothing.fails(2, &["--policy"]);
+}
