@@ -249,8 +249,7 @@ pub enum ParityCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf --gpus 150 \\
-      --arrivals-per-minute 100 --json
+  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf --gpus 150 --json
   hostler parity pai2020 --trace mix_gang_1k.csv.gz --policy fifo --cluster hetero --nodes pack
   hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf,sju,sjg,sjgg,fifo --gpus 150")]
 pub struct Pai2020 {
