@@ -11,6 +11,7 @@ use super::shapes::coarse;
 use super::{Head, Pipeline, explain};
 use crate::capacity::Capacity;
 use crate::decision::{StopHow, StopWhy};
+use crate::hope::Hope;
 use crate::id::LeaseId;
 use crate::job::{Demand, JobSpec};
 use crate::limits::{PREEMPTORS_PER_STEP_MAX, RANKS_PER_STEP_MAX};
@@ -47,7 +48,8 @@ impl Pipeline {
             if plan.has_job(rank.1) {
                 continue;
             }
-            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+            let job = view.job(rank.1).expect("a waiting job is not over");
+            let spec = &job.spec;
             let hopeless = pass.has_failed(spec);
             if !hopeless
                 && (self.start_now(plan, &mut pass, rank, spec)
@@ -58,8 +60,10 @@ impl Pipeline {
             if !hopeless {
                 pass.note_failure(spec);
             }
-            let reason = super::no_capacity(plan, spec);
-            explain(view, plan, &rank, reason);
+            if job.reason == Reason::New {
+                let reason = super::no_capacity(plan, spec);
+                explain(view, plan, &rank, reason);
+            }
             if self.head == Head::Blocks {
                 break;
             }
@@ -119,14 +123,19 @@ impl Pipeline {
         }
         pass.tried += 1;
         let later = pass.later.get_or_insert_with(|| after_stops(view, plan));
-        if let Ok(claim) = place_job(&*self.place, later, spec) {
-            later.book(&claim).expect("the rule chose free resources");
-            explain(view, plan, &rank, Reason::Preempting { victims: 0 });
-            return true;
-        }
-        let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan));
+        let short = match place_job(&*self.place, later, spec) {
+            Ok(claim) => {
+                later.book(&claim).expect("the rule chose free resources");
+                explain(view, plan, &rank, Reason::Preempting { victims: 0 });
+                return true;
+            }
+            Err(short) => short,
+        };
+        let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan, rank));
         let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
-        let Some((lifted, claim)) = self.lift_until_fit(later, &runners[first..], spec) else {
+        let hope = Hope::new(spec, short);
+        let Some((lifted, claim)) = self.lift_until_fit(later, &runners[first..], spec, hope)
+        else {
             return false;
         };
         later.book(&claim).expect("the rule chose free resources");
@@ -150,10 +159,11 @@ impl Pipeline {
         later: &mut Capacity,
         runners: &[Runner],
         spec: &JobSpec,
+        mut hope: Hope<'_>,
     ) -> Option<(usize, Placement)> {
         for (at, runner) in runners.iter().rev().enumerate() {
-            later.release(&runner.placement);
-            if may_fit(later, spec)
+            hope.release(later, &runner.placement);
+            if hope.is_worth_a_search(later)
                 && let Ok(claim) = place_job(&*self.place, later, spec)
             {
                 return Some((at + 1, claim));
@@ -165,15 +175,21 @@ impl Pipeline {
         None
     }
 
-    fn runners(&self, view: &View<'_>, plan: &Plan<'_>) -> Vec<Runner> {
+    /// Running jobs that rank after one that waits, best first. Those behind it in the line have
+    /// no others to replace.
+    fn runners(&self, view: &View<'_>, plan: &Plan<'_>, after: Rank) -> Vec<Runner> {
         let staying = view.leases().filter(|lease| !is_stopping(plan, lease));
-        let mut runners: Vec<Runner> = staying
-            .map(|lease| {
-                let job = view.job(lease.job).expect("a lease belongs to a job");
-                let rank = (self.order.key(view, job), job.id);
-                Runner { rank, lease: lease.id, placement: Arc::clone(&lease.placement) }
+        let runners = staying.filter_map(|lease| {
+            let job = view.job(lease.job).expect("a lease belongs to a job");
+            let rank = (self.order.key(view, job), job.id);
+            let placement = &lease.placement;
+            (rank.0 > after.0).then(|| Runner {
+                rank,
+                lease: lease.id,
+                placement: Arc::clone(placement),
             })
-            .collect();
+        });
+        let mut runners: Vec<Runner> = runners.collect();
         runners.sort_by_key(|runner| runner.rank);
         runners
     }
@@ -207,5 +223,5 @@ fn after_stops(view: &View<'_>, plan: &Plan<'_>) -> Capacity {
 }
 
 fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
-    spec.gangs.iter().all(|gang| free.slots_bound(&gang.demand) >= gang.count)
+    spec.gangs.iter().all(|gang| free.may_hold(&gang.demand, gang.count))
 }

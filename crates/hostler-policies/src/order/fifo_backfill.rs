@@ -15,7 +15,8 @@
 //! copy of the free capacity, node by node, and only when some job could make use of a gap.
 
 use hostler_core::capacity::Capacity;
-use hostler_core::job::{Gang, Job, JobSpec, Locality};
+use hostler_core::hope::Hope;
+use hostler_core::job::{Job, JobSpec};
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, PolicyDef, Wake, defaults, settings};
@@ -27,7 +28,8 @@ use hostler_core::view::View;
 
 use super::hopeless::Hopeless;
 use super::outlook::{
-    Ending, News, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
+    Ending, News, Started, believed_end, blocked, endings, explain, explain_no_capacity,
+    explain_rest,
 };
 use crate::place::PlaceRule;
 
@@ -45,6 +47,7 @@ pub const DEF: PolicyDef = PolicyDef {
             depth: config.depth as usize,
             estimate: config.estimate,
             news: News::default(),
+            scratch: Capacity::default(),
         }))
     },
 };
@@ -67,6 +70,8 @@ struct FifoBackfill {
     depth: usize,
     estimate: EstimateSource,
     news: News,
+    /// Memory for the look ahead; what is in it means nothing.
+    scratch: Capacity,
 }
 
 impl Policy for FifoBackfill {
@@ -82,14 +87,15 @@ impl Policy for FifoBackfill {
         let place = &*self.place;
         let head = line.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
         let Some(head) = head else { return };
-        explain(plan, head, no_capacity(plan.free(), &head.spec));
+        explain_no_capacity(plan, head);
         let mut gaps = Gaps {
             view,
             place,
             hopeless,
             head,
-            started,
+            started: &started,
             shadow: None,
+            later: &mut self.scratch,
         };
         let mut left = self.depth;
         for id in line {
@@ -100,8 +106,7 @@ impl Policy for FifoBackfill {
                 continue;
             }
             let job = view.job(*id).expect("a waiting job is not over");
-            if let Err(reason) = gaps.fill(plan, job) {
-                explain(plan, job, reason);
+            if !gaps.starts(plan, job) {
                 left -= 1;
             }
         }
@@ -116,141 +121,86 @@ struct Gaps<'a> {
     hopeless: &'a mut Hopeless,
     head: &'a Job,
     /// Jobs that this question started before it came to the head.
-    started: Vec<Ending>,
-    /// The reservation, once somebody asked for it; none inside when there is none to be had.
-    shadow: Option<Option<Shadow>>,
-}
-
-/// The head's reservation.
-struct Shadow {
-    /// When the head is believed to start.
-    at: Time,
-    /// What is free then beside the head and those that will still run.
-    free: Capacity,
+    started: &'a [Started],
+    /// The head's reservation, once somebody asked for it; none inside when there is none to be
+    /// had.
+    shadow: Option<Option<Time>>,
+    /// What is free at the time of the reservation, beside the head and those that will still
+    /// run.
+    later: &'a mut Capacity,
 }
 
 impl<'a> Gaps<'a> {
-    /// Starts a job that fits and does not delay the head.
-    fn fill(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> Result<(), Reason> {
-        let placed = self.hopeless.place(self.place, plan.free_mut(), &job.spec);
-        let placement = placed.ok_or_else(|| no_capacity(plan.free(), &job.spec))?;
-        let now = self.view.now();
-        let end = believed_end(self.view, job, &placement, now);
-        let place = self.place;
-        let placement = match self.shadow(plan) {
-            None => placement,
-            Some(shadow) if end <= shadow.at && end < Time::NEVER => placement,
-            Some(shadow) => beside(place, shadow, plan, &job.spec, placement).ok_or(
-                Reason::WouldDelay {
-                    reserved: self.head.id,
-                },
-            )?,
+    /// Starts a job if it fits and does not delay the head; else tells it why not.
+    fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
+        let Some(placement) = self.hopeless.place(self.place, plan.free_mut(), &job.spec) else {
+            explain_no_capacity(plan, job);
+            return false;
         };
-        plan.start(job.id, placement)
-            .expect("a waiting job starts on free nodes");
-        Ok(())
+        let end = believed_end(self.view, job, &placement, self.view.now());
+        let placement = match self.shadow(plan) {
+            None => Some(placement),
+            Some(at) if end <= at && end < Time::NEVER => Some(placement),
+            Some(_) => beside(self.place, self.later, plan, &job.spec, placement),
+        };
+        let Some(placement) = placement else {
+            explain(plan, job, Reason::WouldDelay { reserved: self.head.id });
+            return false;
+        };
+        plan.start(job.id, placement).expect("a waiting job starts on free nodes");
+        true
     }
 
-    /// The head's reservation. Jobs that were started behind it are in it already or gone by then,
-    /// so the first answer stays.
-    fn shadow(&mut self, plan: &Plan<'_>) -> Option<&mut Shadow> {
-        if self.shadow.is_none() {
-            let started = std::mem::take(&mut self.started);
-            let ends = endings(self.view, started);
-            let free = plan.free().clone();
-            self.shadow = Some(reserve(self.place, free, &ends, &self.head.spec));
-        }
-        self.shadow.as_mut().expect("made above").as_mut()
+    /// When the head is believed to start. Jobs that were started behind it are in its reservation
+    /// already or gone by then, so the first answer stays.
+    fn shadow(&mut self, plan: &Plan<'_>) -> Option<Time> {
+        *self.shadow.get_or_insert_with(|| {
+            self.later.clone_from(plan.free());
+            reserve(self.place, self.later, &endings(self.view, self.started), &self.head.spec)
+        })
     }
 }
 
-/// Gives stays back in the order of their end until the head fits, and books it there.
+/// Gives stays back in the order of their end until the head fits, and books it there; the answer
+/// is when that is.
 fn reserve(
     place: &dyn Place,
-    mut free: Capacity,
-    ends: &[Ending],
+    free: &mut Capacity,
+    ends: &[Ending<'_>],
     head: &JobSpec,
-) -> Option<Shadow> {
-    let mut hope = Hope::new(place, &free, head);
+) -> Option<Time> {
+    let short = place_job(place, free, head).err()?;
+    let mut hope = Hope::new(head, short);
     for together in ends.chunk_by(|one, next| one.at == next.at) {
         for ending in together {
-            hope.release(&mut free, &ending.placement);
+            hope.release(free, ending.placement);
         }
-        if hope.is_lost() || !may_fit(&free, head) {
-            continue;
-        }
-        if let Ok(claim) = place_job(place, &mut free, head) {
+        if hope.is_worth_a_search(free)
+            && let Ok(claim) = place_job(place, free, head)
+        {
             free.book(&claim).expect("the rule chose free resources");
-            let at = together[0].at;
-            return Some(Shadow { at, free });
+            return Some(together[0].at);
         }
     }
     None
-}
-
-/// Whether a job with one role may fit by now: counts its slots where something is given back, so
-/// that not every step needs a search.
-struct Hope<'a> {
-    gang: Option<&'a Gang>,
-    fit: u32,
-}
-
-impl<'a> Hope<'a> {
-    /// The hope of a job that does not fit what is free.
-    fn new(place: &dyn Place, free: &Capacity, spec: &'a JobSpec) -> Hope<'a> {
-        let [gang] = &*spec.gangs else {
-            return Hope { gang: None, fit: 0 };
-        };
-        let placed = place.choose(free, 0, &gang.demand, gang.count);
-        let fit = placed.map_or_else(|short| short.fit, |_| gang.count);
-        Hope { gang: Some(gang), fit }
-    }
-
-    fn release(&mut self, free: &mut Capacity, placement: &Placement) {
-        for part in &placement.parts {
-            let slots = |free: &Capacity, gang: &Gang| {
-                free.slots(part.node, &gang.demand, gang.count)
-            };
-            let before = self.gang.map_or(0, |gang| slots(free, gang));
-            free.release_part(part);
-            let after = self.gang.map_or(0, |gang| slots(free, gang));
-            self.fit = if self.on_one_node() {
-                self.fit.max(after)
-            } else {
-                self.fit.saturating_add(after.saturating_sub(before))
-            };
-        }
-    }
-
-    fn on_one_node(&self) -> bool {
-        let near = |gang: &Gang| matches!(gang.demand.locality, Locality::Node | Locality::Island);
-        self.gang.is_some_and(near)
-    }
-
-    fn is_lost(&self) -> bool {
-        self.gang.is_some_and(|gang| self.fit < gang.count)
-    }
 }
 
 /// Books a job beside the head: where the rule wants it now, else where it would want it then, if
 /// that is free now.
 fn beside(
     place: &dyn Place,
-    shadow: &mut Shadow,
+    later: &mut Capacity,
     plan: &mut Plan<'_>,
     spec: &JobSpec,
     wanted: Placement,
 ) -> Option<Placement> {
-    if shadow.free.book(&wanted).is_ok() {
+    if later.book(&wanted).is_ok() {
         return Some(wanted);
     }
-    let other = place_job(place, &mut shadow.free, spec).ok()?;
+    let other = place_job(place, later, spec).ok()?;
     let free = plan.free_mut();
     free.book(&other).ok()?;
     free.release(&other);
-    shadow
-        .free
-        .book(&other)
-        .expect("the rule chose free resources");
+    later.book(&other).expect("the rule chose free resources");
     Some(other)
 }

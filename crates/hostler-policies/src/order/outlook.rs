@@ -2,7 +2,6 @@
 //! to tell those who wait. No policy of its own.
 
 use std::mem::discriminant;
-use std::sync::Arc;
 
 use hostler_core::admit::Census;
 use hostler_core::capacity::Capacity;
@@ -77,19 +76,26 @@ fn queued(view: &View<'_>, changes: &[Change]) -> Vec<JobId> {
 }
 
 /// A stay and when it is believed to end.
-pub(super) struct Ending {
+#[derive(Clone, Copy)]
+pub(super) struct Ending<'a> {
     pub(super) at: Time,
-    pub(super) placement: Arc<Placement>,
+    pub(super) placement: &'a Placement,
 }
 
-/// Stays by believed end, soonest first; those without one at `Time::NEVER`. `started` are those
-/// of this very question.
-pub(super) fn endings(view: &View<'_>, started: Vec<Ending>) -> Vec<Ending> {
-    let mut endings = started;
-    endings.extend(view.by_expected_end().map(|lease| Ending {
-        at: end_of_lease(view, lease),
-        placement: Arc::clone(&lease.placement),
-    }));
+/// A stay that this very question begins, and when it is believed to end.
+pub(super) struct Started {
+    at: Time,
+    placement: Placement,
+}
+
+/// Stays by believed end, soonest first; those without one at `Time::NEVER`.
+pub(super) fn endings<'a>(view: &View<'a>, started: &'a [Started]) -> Vec<Ending<'a>> {
+    let started = started.iter().map(|stay| Ending { at: stay.at, placement: &stay.placement });
+    let running = view.state().by_expected_end();
+    let running = running
+        .map(|lease| Ending { at: end_of_lease(view, lease), placement: &*lease.placement });
+    let mut endings = Vec::with_capacity(started.len() + view.lease_count());
+    endings.extend(started.chain(running));
     endings.sort_by_key(|ending| ending.at);
     endings
 }
@@ -140,7 +146,7 @@ pub(super) fn blocked<'a>(
     view: &View<'a>,
     plan: &mut Plan<'_>,
     id: JobId,
-    started: &mut Vec<Ending>,
+    started: &mut Vec<Started>,
 ) -> Option<&'a Job> {
     if plan.has_job(id) {
         return None;
@@ -150,8 +156,7 @@ pub(super) fn blocked<'a>(
         return Some(job);
     };
     let at = believed_end(view, job, &placement, view.now());
-    let copy = Arc::new(placement.clone());
-    started.push(Ending { at, placement: copy });
+    started.push(Started { at, placement: placement.clone() });
     plan.start(id, placement).expect("a waiting job starts on free nodes");
     None
 }
@@ -163,13 +168,11 @@ fn overdue(ran: Span) -> Span {
 
 /// Whether a placement is worth a search.
 pub(super) fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
-    spec.gangs
-        .iter()
-        .all(|gang| free.slots_bound(&gang.demand) >= gang.count)
+    spec.gangs.iter().all(|gang| free.may_hold(&gang.demand, gang.count))
 }
 
 /// That a job does not fit, with a bound on how much of it would.
-pub(super) fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
+fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
     let bounds = spec
         .gangs
         .iter()
@@ -191,6 +194,15 @@ pub(super) fn explain(plan: &mut Plan<'_>, job: &Job, reason: Reason) {
     };
     if news {
         plan.hold(job.id, reason);
+    }
+}
+
+/// Tells a waiting job that it does not fit, unless it knows: how much of it would is a sum over
+/// the cluster.
+pub(super) fn explain_no_capacity(plan: &mut Plan<'_>, job: &Job) {
+    if !matches!(job.reason, Reason::NoCapacity { .. }) {
+        let reason = no_capacity(plan.free(), &job.spec);
+        explain(plan, job, reason);
     }
 }
 
