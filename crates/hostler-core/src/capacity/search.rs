@@ -22,6 +22,13 @@ impl Capacity {
         count == 0 || self.slots_bounds(demand).any(&mut enough)
     }
 
+    /// Whether a node may hold a task of `demand` when enough of it is free.
+    pub fn suits(&self, id: NodeId, demand: &Demand) -> bool {
+        let node = &self.nodes[id.index()];
+        let allowed = || class_in(demand.models.set(), node.class);
+        node.usable && (demand.gpu.0 == 0 || allowed())
+    }
+
     fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {
         let allowed = demand.models.set();
         let classes = self.classes.iter().enumerate();

@@ -15,7 +15,7 @@ use crate::hope::Hope;
 use crate::id::LeaseId;
 use crate::job::{Demand, JobSpec};
 use crate::limits::{PREEMPTORS_PER_STEP_MAX, RANKS_PER_STEP_MAX};
-use crate::placement::{Lease, Placement};
+use crate::placement::{Lease, Part, Placement};
 use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::stage::place_job;
@@ -34,6 +34,8 @@ struct Pass {
     /// What will be free once everything that is being stopped is gone, less what is kept for
     /// jobs that wait for it. None while it is the same as what is free.
     later: Option<Capacity>,
+    /// Memory for it; what is in it means nothing.
+    spare: Capacity,
     /// Running jobs, best first; those that were told to stop are gone.
     runners: Option<Vec<Runner>>,
     /// Shapes that found no room, with the smallest number of tasks that did not.
@@ -43,7 +45,8 @@ struct Pass {
 
 impl Pipeline {
     pub(super) fn by_rank(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
-        let mut pass = Pass::default();
+        let spare = std::mem::take(&mut self.cache.spare);
+        let mut pass = Pass { spare, ..Pass::default() };
         for rank in self.cache.backlog.iter().take(RANKS_PER_STEP_MAX) {
             if plan.has_job(rank.1) {
                 continue;
@@ -68,6 +71,7 @@ impl Pipeline {
                 break;
             }
         }
+        self.cache.spare = pass.later.unwrap_or(pass.spare);
     }
 
     /// Starts a job on what is free, leaving alone what is kept for others.
@@ -122,7 +126,11 @@ impl Pipeline {
             return false;
         }
         pass.tried += 1;
-        let later = pass.later.get_or_insert_with(|| after_stops(view, plan));
+        let later = pass.later.get_or_insert_with(|| {
+            let mut later = std::mem::take(&mut pass.spare);
+            after_stops(view, plan, &mut later);
+            later
+        });
         let short = match place_job(&*self.place, later, spec) {
             Ok(claim) => {
                 later.book(&claim).expect("the rule chose free resources");
@@ -133,17 +141,18 @@ impl Pipeline {
         };
         let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan, rank));
         let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
+        let after = runners[first..].iter();
+        let of_use: Vec<&Runner> = after.filter(|runner| runner.is_of_use(later, spec)).collect();
         let hope = Hope::new(spec, short);
-        let Some((lifted, claim)) = self.lift_until_fit(later, &runners[first..], spec, hope)
-        else {
+        let Some((lifted, claim)) = self.lift_until_fit(later, &of_use, spec, hope) else {
             return false;
         };
         later.book(&claim).expect("the rule chose free resources");
-        let from = runners.len() - lifted;
+        let lifted = &of_use[of_use.len() - lifted..];
         // The best of those lifted stay when the claim leaves them their place.
-        let gives_way = |runner: &&Runner| later.keep(&runner.placement).is_err();
+        let gives_way = |runner: &&&Runner| later.keep(&runner.placement).is_err();
         let victims: Vec<LeaseId> =
-            runners[from..].iter().filter(gives_way).map(|runner| runner.lease).collect();
+            lifted.iter().filter(gives_way).map(|runner| runner.lease).collect();
         runners.retain(|runner| !victims.contains(&runner.lease));
         for lease in &victims {
             plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted).expect("it runs");
@@ -157,7 +166,7 @@ impl Pipeline {
     fn lift_until_fit(
         &self,
         later: &mut Capacity,
-        runners: &[Runner],
+        runners: &[&Runner],
         spec: &JobSpec,
         mut hope: Hope<'_>,
     ) -> Option<(usize, Placement)> {
@@ -195,6 +204,15 @@ impl Pipeline {
     }
 }
 
+impl Runner {
+    /// Whether a job could sit where this one does. Others need not be lifted: the claim would
+    /// leave them their place.
+    fn is_of_use(&self, free: &Capacity, spec: &JobSpec) -> bool {
+        let suits = |part: &Part| spec.gangs.iter().any(|gang| free.suits(part.node, &gang.demand));
+        self.placement.parts.iter().any(suits)
+    }
+}
+
 impl Pass {
     fn has_failed(&self, spec: &JobSpec) -> bool {
         let [gang] = &*spec.gangs else { return false };
@@ -214,12 +232,11 @@ fn is_stopping(plan: &Plan<'_>, lease: &Lease) -> bool {
     lease.stop.is_some() || plan.has_lease(lease.id)
 }
 
-fn after_stops(view: &View<'_>, plan: &Plan<'_>) -> Capacity {
-    let mut later = plan.free().clone();
+fn after_stops(view: &View<'_>, plan: &Plan<'_>, later: &mut Capacity) {
+    later.clone_from(plan.free());
     for lease in view.leases().filter(|lease| is_stopping(plan, lease)) {
         later.release(&lease.placement);
     }
-    later
 }
 
 fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {

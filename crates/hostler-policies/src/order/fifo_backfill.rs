@@ -14,6 +14,8 @@
 //! Never preempts. Remembers nothing: the reservation is worked out anew at each question, on a
 //! copy of the free capacity, node by node, and only when some job could make use of a gap.
 
+use std::iter::Peekable;
+
 use hostler_core::capacity::Capacity;
 use hostler_core::hope::Hope;
 use hostler_core::job::{Job, JobSpec};
@@ -28,8 +30,8 @@ use hostler_core::view::View;
 
 use super::hopeless::Hopeless;
 use super::outlook::{
-    Ending, News, Started, believed_end, blocked, endings, explain, explain_no_capacity,
-    explain_rest,
+    Ending, News, Started, believed_end, blocked, explain, explain_no_capacity, explain_rest,
+    next_endings,
 };
 use crate::place::PlaceRule;
 
@@ -122,11 +124,9 @@ struct Gaps<'a> {
     head: &'a Job,
     /// Jobs that this question started before it came to the head.
     started: &'a [Started],
-    /// The head's reservation, once somebody asked for it; none inside when there is none to be
-    /// had.
-    shadow: Option<Option<Time>>,
-    /// What is free at the time of the reservation, beside the head and those that will still
-    /// run.
+    /// The look ahead, once somebody asked for it.
+    shadow: Option<Shadow<'a>>,
+    /// What is free at the time that the look ahead has come to.
     later: &'a mut Capacity,
 }
 
@@ -138,10 +138,10 @@ impl<'a> Gaps<'a> {
             return false;
         };
         let end = believed_end(self.view, job, &placement, self.view.now());
-        let placement = match self.shadow(plan) {
-            None => Some(placement),
-            Some(at) if end <= at && end < Time::NEVER => Some(placement),
-            Some(_) => beside(self.place, self.later, plan, &job.spec, placement),
+        let placement = if self.delays(plan, end) {
+            beside(self.place, self.later, plan, &job.spec, placement)
+        } else {
+            Some(placement)
         };
         let Some(placement) = placement else {
             explain(plan, job, Reason::WouldDelay { reserved: self.head.id });
@@ -151,38 +151,64 @@ impl<'a> Gaps<'a> {
         true
     }
 
-    /// When the head is believed to start. Jobs that were started behind it are in its reservation
-    /// already or gone by then, so the first answer stays.
-    fn shadow(&mut self, plan: &Plan<'_>) -> Option<Time> {
-        *self.shadow.get_or_insert_with(|| {
+    /// Whether the head is believed to start before `end`, and so could be delayed by a job that
+    /// runs until then. Jobs that were started behind it are in its reservation already or gone by
+    /// then, so the look ahead begins once and goes on from where it was.
+    fn delays(&mut self, plan: &Plan<'_>, end: Time) -> bool {
+        let shadow = self.shadow.get_or_insert_with(|| {
             self.later.clone_from(plan.free());
-            reserve(self.place, self.later, &endings(self.view, self.started), &self.head.spec)
-        })
+            Shadow::new(self.view, self.place, self.later, self.head, self.started)
+        });
+        shadow.falls_before(end, self.place, self.later)
     }
 }
 
-/// Gives stays back in the order of their end until the head fits, and books it there; the answer
-/// is when that is.
-fn reserve(
-    place: &dyn Place,
-    free: &mut Capacity,
-    ends: &[Ending<'_>],
-    head: &JobSpec,
-) -> Option<Time> {
-    let short = place_job(place, free, head).err()?;
-    let mut hope = Hope::new(head, short);
-    for together in ends.chunk_by(|one, next| one.at == next.at) {
-        for ending in together {
-            hope.release(free, ending.placement);
-        }
-        if hope.is_worth_a_search(free)
-            && let Ok(claim) = place_job(place, free, head)
-        {
-            free.book(&claim).expect("the rule chose free resources");
-            return Some(together[0].at);
-        }
+/// The look for the head's reservation: gives stays back in the order of their end until the head
+/// fits, and books it there.
+struct Shadow<'a> {
+    head: &'a JobSpec,
+    hope: Hope<'a>,
+    ends: Peekable<Box<dyn Iterator<Item = Ending<'a>> + 'a>>,
+    /// When the head is believed to start, once that is known.
+    at: Option<Time>,
+}
+
+impl<'a> Shadow<'a> {
+    fn new(
+        view: &'a View<'a>,
+        place: &dyn Place,
+        free: &mut Capacity,
+        head: &'a Job,
+        started: &'a [Started],
+    ) -> Shadow<'a> {
+        let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> =
+            Box::new(next_endings(view, started));
+        let placed = place_job(place, free, &head.spec);
+        let short = placed.expect_err("the head does not fit what is free");
+        let hope = Hope::new(&head.spec, short);
+        Shadow { head: &head.spec, hope, ends: ends.peekable(), at: None }
     }
-    None
+
+    /// Whether the head is believed to start before `end`; looks no further ahead than that.
+    fn falls_before(&mut self, end: Time, place: &dyn Place, free: &mut Capacity) -> bool {
+        // A job that nobody knows the end of is in the way even of a head that has to wait for
+        // another such.
+        let in_time = |at: Time| at < end || end == Time::NEVER;
+        while self.at.is_none()
+            && let Some(at) = self.ends.peek().map(|ending| ending.at).filter(|at| in_time(*at))
+        {
+            while let Some(ending) = self.ends.next_if(|ending| ending.at == at) {
+                self.hope.release(free, ending.placement);
+            }
+            if self.hope.is_worth_a_search(free)
+                && let Ok(claim) = place_job(place, free, self.head)
+            {
+                free.book(&claim).expect("the rule chose free resources");
+                self.at = Some(at);
+            }
+        }
+        self.at.is_some_and(in_time)
+    }
 }
 
 /// Books a job beside the head: where the rule wants it now, else where it would want it then, if

@@ -100,20 +100,48 @@ pub(super) fn endings<'a>(view: &View<'a>, started: &'a [Started]) -> Vec<Ending
     endings
 }
 
+/// As [`endings`], one by one, for those who need but the first; equal ends come in any order.
+pub(super) fn next_endings<'a>(
+    view: &'a View<'a>,
+    started: &'a [Started],
+) -> impl Iterator<Item = Ending<'a>> + 'a {
+    let now = view.now();
+    let ends_late = move |lease: &&Lease| lease.expected_end <= now;
+    let overdue = view.by_expected_end().take_while(ends_late);
+    let overdue = overdue.filter(|lease| cut_off(view, lease).is_none());
+    let out_of_line = overdue.chain(view.by_alarm());
+    let out_of_line = out_of_line
+        .map(|lease| Ending { at: end_of_lease(view, lease), placement: &*lease.placement });
+    let started = started.iter().map(|stay| Ending { at: stay.at, placement: &stay.placement });
+    let mut out_of_line: Vec<Ending<'a>> = started.chain(out_of_line).collect();
+    out_of_line.sort_by_key(|ending| ending.at);
+    let mut out_of_line = out_of_line.into_iter().peekable();
+    let in_line = view.by_expected_end().skip_while(ends_late);
+    let in_line = in_line.filter(|lease| cut_off(view, lease).is_none());
+    let mut in_line = in_line
+        .map(|lease| Ending { at: lease.expected_end, placement: &*lease.placement })
+        .peekable();
+    std::iter::from_fn(move || match (out_of_line.peek(), in_line.peek()) {
+        (Some(one), Some(other)) if one.at <= other.at => out_of_line.next(),
+        (Some(_), None) => out_of_line.next(),
+        (_, Some(_)) | (None, None) => in_line.next(),
+    })
+}
+
 /// When a stay is believed to end: as estimated, or when it is cut off; a little later than now
 /// when that time has passed.
 fn end_of_lease(view: &View<'_>, lease: &Lease) -> Time {
+    let end = lease.expected_end.min(cut_off(view, lease).unwrap_or(Time::NEVER));
+    if end > view.now() { end } else { view.now() + overdue(view.now().since(lease.since)) }
+}
+
+/// When a stay ends at the latest; none when it may go on.
+fn cut_off(view: &View<'_>, lease: &Lease) -> Option<Time> {
     let job = view.job(lease.job).expect("a lease belongs to a job");
     let limit = lease.started.zip(job.spec.time_limit);
     let limit = limit.map(|(started, limit)| started + limit);
     let stop = lease.stop.map(|stop| stop.deadline);
-    let cut = [limit, lease.until, stop].into_iter().flatten().min();
-    let end = lease.expected_end.min(cut.unwrap_or(Time::NEVER));
-    if end > view.now() {
-        end
-    } else {
-        view.now() + overdue(view.now().since(lease.since))
-    }
+    [limit, lease.until, stop].into_iter().flatten().min()
 }
 
 /// When a job that starts at `start` is believed to end; `Time::NEVER` when nobody knows.
