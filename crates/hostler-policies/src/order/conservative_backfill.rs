@@ -134,20 +134,21 @@ struct Reservations<'a> {
 impl<'a> Reservations<'a> {
     /// Gives a job its reservation, and starts it if that is for now.
     fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
-        if self.hopeless.place(self.place, plan.free_mut(), &job.spec).is_none() {
+        let placed = self.hopeless.place(self.place, plan.free_mut(), &job.spec);
+        let Some(wanted) = placed else {
             explain_no_capacity(plan, job);
             self.unplanned.push(job);
             return false;
-        }
-        let (view, place) = (self.view, self.place);
+        };
+        let view = self.view;
         let future = self.future.get_or_insert_with(|| {
-            let now = self.spare.copy(plan.free());
-            Future::new(view.now(), now, endings(view, self.started))
+            let ends = endings(view, self.started).collect();
+            Future::new(view, self.place, ends, plan.free(), self.spare)
         });
         for earlier in self.unplanned.drain(..) {
-            future.reserve(place, view, earlier, self.spare);
+            future.reserve(earlier, None, self.spare);
         }
-        match future.reserve(place, view, job, self.spare) {
+        match future.reserve(job, Some(wanted), self.spare) {
             Some((at, placement)) if at == view.now() => {
                 plan.start(job.id, placement).expect("what the future has free now is free");
                 true

@@ -31,7 +31,7 @@ use hostler_core::view::View;
 use super::hopeless::Hopeless;
 use super::outlook::{
     Ending, News, Started, believed_end, blocked, explain, explain_no_capacity, explain_rest,
-    next_endings,
+    endings,
 };
 use crate::place::PlaceRule;
 
@@ -182,7 +182,7 @@ impl<'a> Shadow<'a> {
         started: &'a [Started],
     ) -> Shadow<'a> {
         let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> =
-            Box::new(next_endings(view, started));
+            Box::new(endings(view, started));
         let placed = place_job(place, free, &head.spec);
         let short = placed.expect_err("the head does not fit what is free");
         let hope = Hope::new(&head.spec, short);

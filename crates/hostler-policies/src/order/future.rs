@@ -10,21 +10,24 @@ use std::ops::Range;
 use hostler_core::capacity::Capacity;
 use hostler_core::job::Job;
 use hostler_core::placement::Placement;
-use hostler_core::stage::{Place, place_job};
+use hostler_core::stage::Place;
 use hostler_core::units::Time;
 use hostler_core::view::View;
 
-use super::outlook::{Ending, believed_end, may_fit};
+use super::hopeless::Hopeless;
+use super::outlook::{Ending, believed_end};
 use crate::limits::{ENDS_MAX, STEPS_MAX};
 
 /// What is believed to be free.
 pub(super) struct Future<'a> {
+    view: &'a View<'a>,
+    place: &'a dyn Place,
     /// Stays by their end.
     ends: Vec<Ending<'a>>,
     /// By time. Each lasts until the next one.
     instants: Vec<Instant>,
-    /// What is free at the first instants; at least at the very first.
-    free: Vec<Capacity>,
+    /// The first instants in full; at least the very first.
+    steps: Vec<Step>,
     /// Reservations that end, with their ends.
     reserved: Vec<(Time, Placement)>,
 }
@@ -36,16 +39,29 @@ struct Instant {
     ends: Range<usize>,
 }
 
+/// What is free from an instant to the next. It only shrinks.
+#[derive(Default)]
+struct Step {
+    free: Capacity,
+    hopeless: Hopeless,
+}
+
 impl<'a> Future<'a> {
-    /// The future without reservations. Ends are rounded up onto at most [`ENDS_MAX`] instants.
-    pub(super) fn new(now: Time, free: Capacity, ends: Vec<Ending<'a>>) -> Future<'a> {
-        let mut instants = vec![Instant { at: now, ends: 0..0 }];
+    /// The future of what is free now, without reservations. Ends are rounded up onto at most
+    /// [`ENDS_MAX`] instants.
+    pub(super) fn new(
+        view: &'a View<'a>,
+        place: &'a dyn Place,
+        ends: Vec<Ending<'a>>,
+        free: &Capacity,
+        spare: &mut Spare,
+    ) -> Future<'a> {
+        let mut instants = vec![Instant { at: view.now(), ends: 0..0 }];
         let known = ends.partition_point(|end| end.at < Time::NEVER);
         let times = ends[..known].chunk_by(|one, next| one.at == next.at);
-        let count = times.clone().count();
         let lengths: Vec<usize> = times.map(<[Ending<'_>]>::len).collect();
         let mut first = 0;
-        for group in lengths.chunks(count.div_ceil(ENDS_MAX).max(1)) {
+        for group in lengths.chunks(lengths.len().div_ceil(ENDS_MAX).max(1)) {
             let after = first + group.iter().sum::<usize>();
             instants.push(Instant { at: ends[after - 1].at, ends: first..after });
             first = after;
@@ -53,37 +69,34 @@ impl<'a> Future<'a> {
         if known < ends.len() {
             instants.push(Instant { at: Time::NEVER, ends: known..ends.len() });
         }
-        Future { ends, instants, free: vec![free], reserved: Vec::new() }
+        let steps = vec![spare.step(free)];
+        Future { view, place, ends, instants, steps, reserved: Vec::new() }
     }
 
-    /// Books the earliest place for a job, for as long as it is believed to run.
+    /// Books the earliest place for a job, for as long as it is believed to run. `now` is where it
+    /// fits what is free now, which is the first step; a job that comes without does not.
     pub(super) fn reserve(
         &mut self,
-        place: &dyn Place,
-        view: &View<'_>,
         job: &Job,
+        mut now: Option<Placement>,
         spare: &mut Spare,
     ) -> Option<(Time, Placement)> {
-        for first in 0..self.instants.len() {
-            if first == self.free.len() {
+        for first in usize::from(now.is_none())..self.instants.len() {
+            if first == self.steps.len() {
                 self.look_further(spare);
             }
             let at = self.instants[first].at;
-            let free = &mut self.free[first];
-            if !may_fit(free, &job.spec) {
-                continue;
-            }
-            let Ok(wanted) = place_job(place, free, &job.spec) else {
+            let Some(wanted) = now.take().or_else(|| self.propose(first, job)) else {
                 continue;
             };
-            let end = believed_end(view, job, &wanted, at);
+            let end = believed_end(self.view, job, &wanted, at);
             let Err(taken) = self.book(first, end, &wanted, spare) else {
                 return Some((at, wanted));
             };
-            let Ok(other) = place_job(place, &mut self.free[taken], &job.spec) else {
+            let Some(other) = self.propose(taken, job) else {
                 continue;
             };
-            let end = believed_end(view, job, &other, at);
+            let end = believed_end(self.view, job, &other, at);
             if self.book(first, end, &other, spare).is_ok() {
                 return Some((at, other));
             }
@@ -91,21 +104,27 @@ impl<'a> Future<'a> {
         None
     }
 
+    /// Where the rule would put a job at an instant.
+    fn propose(&mut self, at: usize, job: &Job) -> Option<Placement> {
+        let Step { free, hopeless } = &mut self.steps[at];
+        hopeless.place(self.place, free, &job.spec)
+    }
+
     /// Works out what is free at one more instant.
     fn look_further(&mut self, spare: &mut Spare) {
-        let next = self.free.len();
+        let next = self.steps.len();
         let Instant { at, ends } = &self.instants[next];
         let before = self.instants[next - 1].at;
-        let mut free = spare.copy(&self.free[next - 1]);
+        let mut step = spare.step(&self.steps[next - 1].free);
         for ending in &self.ends[ends.clone()] {
-            free.release(ending.placement);
+            step.free.release(ending.placement);
         }
         for (end, placement) in &self.reserved {
             if before < *end && end <= at {
-                free.release(placement);
+                step.free.release(placement);
             }
         }
-        self.free.push(free);
+        self.steps.push(step);
     }
 
     /// Books a place from one instant until an end, or says at which instant it is taken.
@@ -119,10 +138,10 @@ impl<'a> Future<'a> {
         // A job that never ends takes the last instant too, whatever its time.
         let lasts = |instant: &Instant| instant.at < end || end == Time::NEVER;
         let after = self.instants.partition_point(lasts);
-        for at in first..after.min(self.free.len()) {
-            if self.free[at].book(placement).is_err() {
-                for booked in &mut self.free[first..at] {
-                    booked.release(placement);
+        for at in first..after.min(self.steps.len()) {
+            if self.steps[at].free.book(placement).is_err() {
+                for booked in &mut self.steps[first..at] {
+                    booked.free.release(placement);
                 }
                 return Err(at);
             }
@@ -134,10 +153,10 @@ impl<'a> Future<'a> {
         let known = self.instants.get(after).is_some_and(|instant| instant.at == end);
         if !known && self.instants.len() < STEPS_MAX {
             self.instants.insert(after, Instant { at: end, ends: 0..0 });
-            if after < self.free.len() {
-                let mut free = spare.copy(&self.free[after - 1]);
-                free.release(placement);
-                self.free.insert(after, free);
+            if after < self.steps.len() {
+                let mut step = spare.step(&self.steps[after - 1].free);
+                step.free.release(placement);
+                self.steps.insert(after, step);
             }
         }
         Ok(())
@@ -147,19 +166,20 @@ impl<'a> Future<'a> {
 /// Memory for looks ahead, used again at each question; what is in it means nothing.
 #[derive(Default)]
 pub(super) struct Spare {
-    unused: Vec<Capacity>,
+    unused: Vec<Step>,
 }
 
 impl Spare {
-    /// A copy of what is free.
-    pub(super) fn copy(&mut self, free: &Capacity) -> Capacity {
-        let mut copy = self.unused.pop().unwrap_or_default();
-        copy.clone_from(free);
-        copy
+    /// A step at which this is free.
+    fn step(&mut self, free: &Capacity) -> Step {
+        let mut step = self.unused.pop().unwrap_or_default();
+        step.free.clone_from(free);
+        step.hopeless.clear();
+        step
     }
 
     /// Takes back the memory of a future that is not needed any more.
     pub(super) fn take_back(&mut self, future: Future<'_>) {
-        self.unused.extend(future.free);
+        self.unused.extend(future.steps);
     }
 }

@@ -88,20 +88,9 @@ pub(super) struct Started {
     placement: Placement,
 }
 
-/// Stays by believed end, soonest first; those without one at `Time::NEVER`.
-pub(super) fn endings<'a>(view: &View<'a>, started: &'a [Started]) -> Vec<Ending<'a>> {
-    let started = started.iter().map(|stay| Ending { at: stay.at, placement: &stay.placement });
-    let running = view.state().by_expected_end();
-    let running = running
-        .map(|lease| Ending { at: end_of_lease(view, lease), placement: &*lease.placement });
-    let mut endings = Vec::with_capacity(started.len() + view.lease_count());
-    endings.extend(started.chain(running));
-    endings.sort_by_key(|ending| ending.at);
-    endings
-}
-
-/// As [`endings`], one by one, for those who need but the first; equal ends come in any order.
-pub(super) fn next_endings<'a>(
+/// Stays by believed end, soonest first; those without one at `Time::NEVER`. Equal ends come in any
+/// order.
+pub(super) fn endings<'a>(
     view: &'a View<'a>,
     started: &'a [Started],
 ) -> impl Iterator<Item = Ending<'a>> + 'a {
@@ -137,6 +126,7 @@ fn end_of_lease(view: &View<'_>, lease: &Lease) -> Time {
 
 /// When a stay ends at the latest; none when it may go on.
 fn cut_off(view: &View<'_>, lease: &Lease) -> Option<Time> {
+    view.by_alarm().next()?;
     let job = view.job(lease.job).expect("a lease belongs to a job");
     let limit = lease.started.zip(job.spec.time_limit);
     let limit = limit.map(|(started, limit)| started + limit);
