@@ -5,7 +5,7 @@
 
 use crate::capacity::Capacity;
 use crate::job::{Gang, JobSpec, Locality};
-use crate::placement::Placement;
+use crate::placement::{Part, Placement};
 use crate::stage::Shortfall;
 
 /// A bound on how many tasks of a job fit.
@@ -19,6 +19,14 @@ impl<'a> Hope<'a> {
     /// The hope of a job for which a search found too little room.
     pub fn new(spec: &'a JobSpec, short: Shortfall) -> Hope<'a> {
         Hope { spec, fit: short.fit }
+    }
+
+    /// Whether the job could sit where a placement is. What it holds need not be given back
+    /// otherwise: the job will not be placed there.
+    pub fn concerns(&self, free: &Capacity, placement: &Placement) -> bool {
+        let gangs = &self.spec.gangs;
+        let suits = |part: &Part| gangs.iter().any(|gang| free.suits(part.node, &gang.demand));
+        placement.parts.iter().any(suits)
     }
 
     /// Gives a placement back.

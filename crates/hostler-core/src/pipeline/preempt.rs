@@ -15,7 +15,7 @@ use crate::hope::Hope;
 use crate::id::LeaseId;
 use crate::job::{Demand, JobSpec};
 use crate::limits::{PREEMPTORS_PER_STEP_MAX, RANKS_PER_STEP_MAX};
-use crate::placement::{Lease, Part, Placement};
+use crate::placement::{Lease, Placement};
 use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::stage::place_job;
@@ -141,9 +141,10 @@ impl Pipeline {
         };
         let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan, rank));
         let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
-        let after = runners[first..].iter();
-        let of_use: Vec<&Runner> = after.filter(|runner| runner.is_of_use(later, spec)).collect();
         let hope = Hope::new(spec, short);
+        // The claim leaves all others their place.
+        let of_use = |runner: &&Runner| hope.concerns(later, &runner.placement);
+        let of_use: Vec<&Runner> = runners[first..].iter().filter(of_use).collect();
         let Some((lifted, claim)) = self.lift_until_fit(later, &of_use, spec, hope) else {
             return false;
         };
@@ -201,15 +202,6 @@ impl Pipeline {
         let mut runners: Vec<Runner> = runners.collect();
         runners.sort_by_key(|runner| runner.rank);
         runners
-    }
-}
-
-impl Runner {
-    /// Whether a job could sit where this one does. Others need not be lifted: the claim would
-    /// leave them their place.
-    fn is_of_use(&self, free: &Capacity, spec: &JobSpec) -> bool {
-        let suits = |part: &Part| spec.gangs.iter().any(|gang| free.suits(part.node, &gang.demand));
-        self.placement.parts.iter().any(suits)
     }
 }
 

@@ -169,6 +169,9 @@ struct Shadow<'a> {
     head: &'a JobSpec,
     hope: Hope<'a>,
     ends: Peekable<Box<dyn Iterator<Item = Ending<'a>> + 'a>>,
+    /// Stays that have ended elsewhere: given back once the head has its place, for those who
+    /// then look for one beside it.
+    elsewhere: Vec<&'a Placement>,
     /// When the head is believed to start, once that is known.
     at: Option<Time>,
 }
@@ -186,7 +189,7 @@ impl<'a> Shadow<'a> {
         let placed = place_job(place, free, &head.spec);
         let short = placed.expect_err("the head does not fit what is free");
         let hope = Hope::new(&head.spec, short);
-        Shadow { head: &head.spec, hope, ends: ends.peekable(), at: None }
+        Shadow { head: &head.spec, hope, ends: ends.peekable(), elsewhere: Vec::new(), at: None }
     }
 
     /// Whether the head is believed to start before `end`; looks no further ahead than that.
@@ -198,12 +201,17 @@ impl<'a> Shadow<'a> {
             && let Some(at) = self.ends.peek().map(|ending| ending.at).filter(|at| in_time(*at))
         {
             while let Some(ending) = self.ends.next_if(|ending| ending.at == at) {
-                self.hope.release(free, ending.placement);
+                if self.hope.concerns(free, ending.placement) {
+                    self.hope.release(free, ending.placement);
+                } else {
+                    self.elsewhere.push(ending.placement);
+                }
             }
             if self.hope.is_worth_a_search(free)
                 && let Ok(claim) = place_job(place, free, self.head)
             {
                 free.book(&claim).expect("the rule chose free resources");
+                self.elsewhere.drain(..).for_each(|placement| free.release(placement));
                 self.at = Some(at);
             }
         }
