@@ -100,7 +100,7 @@ pub(super) fn endings<'a>(
     let overdue = overdue.filter(|lease| cut_off(view, lease).is_none());
     let out_of_line = overdue.chain(view.by_alarm());
     let out_of_line = out_of_line
-        .map(|lease| Ending { at: end_of_lease(view, lease), placement: &*lease.placement });
+        .map(|lease| Ending { at: end_of_lease(view, lease), placement: &lease.placement });
     let started = started.iter().map(|stay| Ending { at: stay.at, placement: &stay.placement });
     let mut out_of_line: Vec<Ending<'a>> = started.chain(out_of_line).collect();
     out_of_line.sort_by_key(|ending| ending.at);
@@ -108,7 +108,7 @@ pub(super) fn endings<'a>(
     let in_line = view.by_expected_end().skip_while(ends_late);
     let in_line = in_line.filter(|lease| cut_off(view, lease).is_none());
     let mut in_line = in_line
-        .map(|lease| Ending { at: lease.expected_end, placement: &*lease.placement })
+        .map(|lease| Ending { at: lease.expected_end, placement: &lease.placement })
         .peekable();
     std::iter::from_fn(move || match (out_of_line.peek(), in_line.peek()) {
         (Some(one), Some(other)) if one.at <= other.at => out_of_line.next(),
