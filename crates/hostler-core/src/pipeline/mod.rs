@@ -13,6 +13,7 @@ use backlog::{Backlog, News};
 use serde::{Deserialize, Serialize};
 
 use crate::admit::Census;
+use crate::capacity::Capacity;
 use crate::job::JobSpec;
 use crate::plan::Plan;
 use crate::policy::{Cadence, Policy, SettingType, Wake};
@@ -71,6 +72,8 @@ pub struct Cache {
     census: Census,
     blocked: Option<strict::Blocked>,
     shapes: shapes::Shapes,
+    /// Memory for looks ahead; what is in it means nothing.
+    spare: Capacity,
 }
 
 impl Policy for Pipeline {
