@@ -41,8 +41,9 @@ impl Clone for Capacity {
     /// Uses the memory that it has: much cheaper than a copy into fresh memory, because the index
     /// is many small sets.
     fn clone_from(&mut self, source: &Capacity) {
-        let Capacity { nodes, devices, classes, by_tier, models } = source;
+        let Capacity { nodes, sizes, devices, classes, by_tier, models } = source;
         self.nodes.clone_from(nodes);
+        self.sizes.clone_from(sizes);
         self.devices.clone_from(devices);
         self.classes.clone_from(classes);
         self.by_tier.clone_from(by_tier);

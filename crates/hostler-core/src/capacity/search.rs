@@ -26,14 +26,14 @@ impl Capacity {
     pub fn suits(&self, id: NodeId, demand: &Demand) -> bool {
         let node = &self.nodes[id.index()];
         let allowed = || class_in(demand.models.set(), node.class);
-        node.usable && (demand.gpu.0 == 0 || allowed())
+        node.usable && (!demand.names_models() || allowed())
     }
 
     fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {
         let allowed = demand.models.set();
         let classes = self.classes.iter().enumerate();
         classes
-            .filter(move |(class, _)| demand.gpu.0 == 0 || class_in(allowed, *class as u8))
+            .filter(move |(class, _)| !demand.names_models() || class_in(allowed, *class as u8))
             .flat_map(|(_, index)| index.slots_bounds(demand))
     }
 
