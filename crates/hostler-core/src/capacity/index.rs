@@ -187,7 +187,7 @@ impl Counts {
         let Some(per_whole) = 1000u32.checked_div(gpu.0) else { return u32::MAX };
         let per_rest = |(class, count): (usize, &u32)| {
             let most = (class as u32 * u32::from(COUNT_STEP) + u32::from(COUNT_STEP) - 1).min(1000);
-            count * (most / gpu.0)
+            count.saturating_mul(most / gpu.0)
         };
         // Lower classes hold none; most of the others are empty, and a division costs.
         let least = gpu.0 as usize / usize::from(COUNT_STEP);

@@ -3,18 +3,18 @@
 //! Nothing is remembered between questions. A job whose victims are still being stopped finds, at
 //! the next question, that what is free plus what is being freed holds it, and keeps that room.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::backlog::Rank;
-use super::shapes::coarse;
-use super::{Head, Pipeline, explain};
+use super::backlog::{News, Rank};
+use super::{Head, Pipeline, explain, explain_newcomers};
 use crate::capacity::Capacity;
 use crate::decision::{StopHow, StopWhy};
 use crate::hope::Hope;
 use crate::id::LeaseId;
-use crate::job::{Demand, JobSpec};
-use crate::limits::{PREEMPTORS_PER_STEP_MAX, RANKS_PER_STEP_MAX};
+use crate::job::JobSpec;
+use crate::limits::PREEMPTORS_PER_STEP_MAX;
 use crate::placement::{Lease, Placement};
 use crate::plan::Plan;
 use crate::reason::Reason;
@@ -38,40 +38,51 @@ struct Pass {
     spare: Capacity,
     /// Running jobs, best first; those that were told to stop are gone.
     runners: Option<Vec<Runner>>,
-    /// Shapes that found no room, with the smallest number of tasks that did not.
-    failed: BTreeMap<Demand, u32>,
+    /// Jobs that looked for victims.
     tried: usize,
 }
 
 impl Pipeline {
-    pub(super) fn by_rank(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+    pub(super) fn by_rank(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>) {
+        self.cache.shapes.follow(view, news);
         let spare = std::mem::take(&mut self.cache.spare);
         let mut pass = Pass { spare, ..Pass::default() };
-        for rank in self.cache.backlog.iter().take(RANKS_PER_STEP_MAX) {
-            if plan.has_job(rank.1) {
-                continue;
-            }
-            let job = view.job(rank.1).expect("a waiting job is not over");
-            let spec = &job.spec;
-            let hopeless = pass.has_failed(spec);
-            if !hopeless
-                && (self.start_now(plan, &mut pass, rank, spec)
-                    || self.take_place(view, plan, &mut pass, rank, spec))
-            {
-                continue;
-            }
-            if !hopeless {
-                pass.note_failure(spec);
-            }
-            if job.reason == Reason::New {
-                let reason = super::no_capacity(plan, spec);
-                explain(view, plan, &rank, reason);
-            }
-            if self.head == Head::Blocks {
+        match self.head {
+            Head::Blocks => self.strictly_by_rank(view, plan, &mut pass),
+            Head::Skips => self.greedily_by_rank(view, plan, &mut pass),
+        }
+        self.cache.spare = pass.later.unwrap_or(pass.spare);
+        explain_newcomers(view, plan, news);
+    }
+
+    fn strictly_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
+        for rank in self.cache.backlog.iter() {
+            if !plan.has_job(rank.1) && !self.get_in(view, plan, pass, rank) {
                 break;
             }
         }
-        self.cache.spare = pass.later.unwrap_or(pass.spare);
+    }
+
+    /// Goes by queues of jobs that ask for the same: one that does not get in stands for those
+    /// behind it that ask for as much.
+    fn greedily_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
+        let shapes = &self.cache.shapes;
+        let mut heap: BinaryHeap<_> = shapes.heads().map(Reverse).collect();
+        while let Some(Reverse((rank, queue))) = heap.pop() {
+            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+            let next = if plan.has_job(rank.1) || self.get_in(view, plan, pass, rank) {
+                shapes.next(queue, rank, spec)
+            } else {
+                shapes.next_smaller(view, queue, rank, spec)
+            };
+            heap.extend(next.map(|next| Reverse((next, queue))));
+        }
+    }
+
+    /// Starts a job, or keeps room for it; tells whether it could.
+    fn get_in(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass, rank: Rank) -> bool {
+        let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+        self.start_now(plan, pass, rank, spec) || self.take_place(view, plan, pass, rank, spec)
     }
 
     /// Starts a job on what is free, leaving alone what is kept for others.
@@ -202,20 +213,6 @@ impl Pipeline {
         let mut runners: Vec<Runner> = runners.collect();
         runners.sort_by_key(|runner| runner.rank);
         runners
-    }
-}
-
-impl Pass {
-    fn has_failed(&self, spec: &JobSpec) -> bool {
-        let [gang] = &*spec.gangs else { return false };
-        self.failed.get(&coarse(&gang.demand)).is_some_and(|count| *count <= gang.count)
-    }
-
-    fn note_failure(&mut self, spec: &JobSpec) {
-        if let [gang] = &*spec.gangs {
-            let least = self.failed.entry(coarse(&gang.demand)).or_insert(u32::MAX);
-            *least = gang.count.min(*least);
-        }
     }
 }
 

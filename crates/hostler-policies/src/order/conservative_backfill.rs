@@ -78,7 +78,7 @@ impl Policy for Conservative {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.news.follow(view, plan);
+        let came = self.news.follow(view, plan, &*self.place);
         let hopeless = &mut self.news.hopeless;
         let place = &*self.place;
         let mut started = Vec::new();

@@ -82,7 +82,7 @@ impl Policy for FifoBackfill {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.news.follow(view, plan);
+        let came = self.news.follow(view, plan, &*self.place);
         let hopeless = &mut self.news.hopeless;
         let mut started = Vec::new();
         let mut line = view.pending().iter();

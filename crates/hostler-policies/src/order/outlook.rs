@@ -29,7 +29,12 @@ pub(super) struct News {
 
 impl News {
     /// Rejects newcomers that can never run; the answer are the others, by id.
-    pub(super) fn follow(&mut self, view: &View<'_>, plan: &mut Plan<'_>) -> Vec<JobId> {
+    pub(super) fn follow(
+        &mut self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        place: &dyn Place,
+    ) -> Vec<JobId> {
         let journal = view.state().journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
         self.seen = Some(journal.end());
@@ -42,7 +47,7 @@ impl News {
         );
         came.retain(|id| {
             let job = view.job(*id).expect("a waiting job is not over");
-            match self.census.objection(view, &job.spec) {
+            match self.census.objection(view, &job.spec, place) {
                 Some(reason) => plan.reject(*id, reason).is_err(),
                 None => true,
             }

@@ -98,6 +98,11 @@ impl<Source: Arrivals> World<Source> {
             stay.account(now);
             stay.version += 1;
             let (done, safe) = stay.done_and_safe();
+            // The last words: what was done and what of it is safe. The rest counts as lost.
+            let worked = done.saturating_sub(stay.base);
+            if stay.doing != Doing::Starting {
+                events.push(Event::Progress { lease: stay.lease, done: worked });
+            }
             events.push(Event::Checkpointed { lease: stay.lease, done: safe });
             if stay.placement.parts.iter().all(|part| down[part.node.index()] > 0) {
                 gone.push((stay.lease, stay.job, safe));
@@ -167,6 +172,9 @@ impl<Source: Arrivals> World<Source> {
             neighbours.join(lease, placement);
         }
         stay.placement = Arc::clone(placement);
+        if stay.doing == Doing::Starting {
+            return;
+        }
         let pause = stay.spec.checkpoint.save + stay.spec.checkpoint.load;
         let rate = self.rate_of(lease);
         let stay = self.stays.get_mut(lease.0).expect("the stay is here");
