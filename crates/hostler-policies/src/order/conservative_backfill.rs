@@ -27,9 +27,7 @@ use hostler_core::view::View;
 
 use super::future::{Future, Spare};
 use super::hopeless::Hopeless;
-use super::outlook::{
-    News, Started, blocked, endings, explain, explain_no_capacity, explain_rest,
-};
+use super::outlook::{News, Started, blocked, endings, explain, explain_no_capacity, explain_rest};
 use crate::place::PlaceRule;
 
 /// Conservative backfilling.

@@ -30,8 +30,8 @@ use hostler_core::view::View;
 
 use super::hopeless::Hopeless;
 use super::outlook::{
-    Ending, News, Started, believed_end, blocked, explain, explain_no_capacity, explain_rest,
-    endings,
+    Ending, News, Started, believed_end, blocked, endings, explain, explain_no_capacity,
+    explain_rest,
 };
 use crate::place::PlaceRule;
 
@@ -184,8 +184,7 @@ impl<'a> Shadow<'a> {
         head: &'a Job,
         started: &'a [Started],
     ) -> Shadow<'a> {
-        let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> =
-            Box::new(endings(view, started));
+        let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> = Box::new(endings(view, started));
         let placed = place_job(place, free, &head.spec);
         let short = placed.expect_err("the head does not fit what is free");
         let hope = Hope::new(&head.spec, short);

@@ -140,18 +140,9 @@ fn cut_off(view: &View<'_>, lease: &Lease) -> Option<Time> {
 }
 
 /// When a job that starts at `start` is believed to end; `Time::NEVER` when nobody knows.
-pub(super) fn believed_end(
-    view: &View<'_>,
-    job: &Job,
-    placement: &Placement,
-    start: Time,
-) -> Time {
+pub(super) fn believed_end(view: &View<'_>, job: &Job, placement: &Placement, start: Time) -> Time {
     let again = job.ledger.first_start.is_some();
-    let load = if again {
-        job.spec.checkpoint.load
-    } else {
-        Span::ZERO
-    };
+    let load = if again { job.spec.checkpoint.load } else { Span::ZERO };
     let left = match job.remaining() {
         Some(Span::ZERO) => Some(overdue(job.ledger.ran)),
         left => left,
@@ -196,10 +187,7 @@ pub(super) fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
 
 /// That a job does not fit, with a bound on how much of it would.
 fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
-    let bounds = spec
-        .gangs
-        .iter()
-        .map(|gang| free.slots_bound(&gang.demand));
+    let bounds = spec.gangs.iter().map(|gang| free.slots_bound(&gang.demand));
     let tasks = spec.tasks();
     let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
     Reason::NoCapacity { tasks, fit }
