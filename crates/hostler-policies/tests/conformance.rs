@@ -27,7 +27,6 @@ fn node() -> impl Strategy<Value = String> {
 struct JobText {
     at: u32,
     words: String,
-    limited: bool,
 }
 
 fn job() -> impl Strategy<Value = JobText> {
@@ -46,7 +45,7 @@ fn job() -> impl Strategy<Value = JobText> {
             "gpus {gpus} count {count} cpu {cpu} mem {mem}{model}{locality} for {run} estimate \
              {estimate} priority {priority} save {save} load {load} every {every}{limit_words}"
         );
-        JobText { at, words, limited: limit.is_some() }
+        JobText { at, words }
     })
 }
 
@@ -87,30 +86,24 @@ fn scenario() -> impl Strategy<Value = String> {
             writeln!(text, "job j{at} at {} {}", job.at, job.words).expect("writing to a string");
         }
         for fault in &faults {
-            let line = fault_line(fault, nodes.len(), &jobs);
-            text.push_str(&line.unwrap_or_default());
+            text.push_str(&fault_line(fault, nodes.len(), jobs.len()));
         }
         text
     })
 }
 
-/// A finish that is never reported is only ever noticed at a time limit.
-fn fault_line(fault: &FaultText, nodes: usize, jobs: &[JobText]) -> Option<String> {
-    Some(match fault {
+fn fault_line(fault: &FaultText, nodes: usize, jobs: usize) -> String {
+    match fault {
         FaultText::Node(at, from, lasts) => {
             format!("fault node-down n{} at {from} for {lasts}\n", at.index(nodes))
         }
         FaultText::Start(at, times) => {
-            format!("fault start-fails j{} times {times}\n", at.index(jobs.len()))
-        }
-        FaultText::Report(at, "finish", how) if how == "never" => {
-            let at = at.index(jobs.len());
-            jobs[at].limited.then(|| format!("fault finish j{at} never\n"))?
+            format!("fault start-fails j{} times {times}\n", at.index(jobs))
         }
         FaultText::Report(at, kind, how) => {
-            format!("fault {kind} j{} {how}\n", at.index(jobs.len()))
+            format!("fault {kind} j{} {how}\n", at.index(jobs))
         }
-    })
+    }
 }
 
 /// Every policy as it comes, and with preemption where it can.
