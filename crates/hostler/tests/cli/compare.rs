@@ -109,14 +109,14 @@ fn a_path_that_is_no_text_is_written_all_the_same() {
 #[test]
 fn jobs_that_were_left_are_named_for_each_policy() {
     let folder = Folder::new();
-    let mut tables =
-        Tables::new().job("first", 0, "1,2000,,1000,20000,").job("second", 1, "1,2000,,1000,1000,");
+    let mut tables = Tables::new().job("first", 0, "1,2000,,1000,20000,");
+    tables = tables.job("second", 1, "1,2000,,1000,1000,").job("third", 2, "1,2000,,1000,1000,");
     tables.nodes = tables.nodes.replace(",,\n", ",0,10\n");
     tables.write(&folder);
     let ran = folder.run("compare --trace trace --policies fifo,sjf:preempt=true --json").ok();
     for words in [
-        "warning: fifo: 2 jobs were left when nothing could happen any more:\n  job `first`: ",
-        "job `second`: job `first` comes first\n",
+        "warning: fifo: 3 jobs were left when nothing could happen any more:\n  job `first`: ",
+        "job `third`: job `second` comes first\n",
         "warning: sjf preempt=true: 1 job was left when nothing could happen any more:",
     ] {
         assert!(ran.stderr.contains(words), "no `{words}` in: {}", ran.stderr);

@@ -276,11 +276,11 @@ fn jobs_beside_a_silent_one_start_again_elsewhere() {
         fault stop c never
     ",
         expect![[r#"
-            a  0..100
-            c  0..940 940..2900
-            b  100..110
-            avg jct 1023.33  makespan 2900  preemptions 1
-            restarts 1  lost work 940
+            a  0..940 940..2940
+            c  0..940 1240..1300
+            b  1240..1250
+            avg jct 1816.67  makespan 2940  preemptions 1
+            restarts 2  lost work 1880
             stale facts 1
         "#]],
     );
