@@ -101,7 +101,9 @@ fn fault_line(fault: &FaultText, nodes: usize, jobs: usize) -> String {
             format!("fault start-fails j{} times {times}\n", at.index(jobs))
         }
         FaultText::Report(at, kind, how) => {
-            format!("fault {kind} j{} {how}\n", at.index(jobs))
+            // Up to as often as makes a node silent.
+            let times = 1 + at.index(jobs * 3) % 3;
+            format!("fault {kind} j{} {how}\n", at.index(jobs)).repeat(times)
         }
     }
 }
