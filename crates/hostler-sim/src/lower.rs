@@ -152,6 +152,13 @@ impl Workload {
         self.trace.jobs.len()
     }
 
+    /// Jobs whose tasks need not start together, by the word of the trace. They do all the same.
+    pub fn jobs_without_gang(&self) -> usize {
+        let apart = |task: &TaskRow| task.count > 1 && !task.is_gang();
+        let jobs = self.trace.jobs.iter();
+        jobs.filter(|job| self.trace.tasks[job.tasks()].iter().any(apart)).count()
+    }
+
     /// What policies may go by and this workload does not have.
     pub fn lacks(&self) -> Vec<Need> {
         let jobs = &self.trace.jobs;
@@ -366,6 +373,7 @@ fn node_spec(
         mem: Mib(row.mem_mib.or(PLENTY)),
         gpu_model,
         gpus: if gpu_model.is_some() { row.gpu_count } else { 0 },
+        // Islands of a checked row divide its GPUs; a node without GPUs has none.
         island_gpus: row.gpu_count.checked_div(islands).unwrap_or(0),
         rack,
         nic_mbps: row.nic_mbps.or(0),

@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 
 use hostler_core::id::{JobId, ModelId, NodeId, ProfileKey};
 use hostler_core::job::Checkpoint;
+use hostler_core::limits::START_TIMEOUT;
 use hostler_core::profile::{Profile, Reach};
 use hostler_core::units::{Rate, Span, Time};
 use serde::Deserialize;
@@ -160,8 +161,7 @@ impl Scenario {
             load: span("load_secs", self.checkpoint.load_secs)?,
             every: span("every_secs", self.checkpoint.every_secs)?,
         };
-        workload.site.physics.start_delay =
-            span("start_delay_secs", self.physics.start_delay_secs)?;
+        workload.site.physics.start_delay = start_delay(self.physics.start_delay_secs)?;
         workload.site.physics.wake_delay = span("wake_delay_secs", self.physics.wake_delay_secs)?;
         for (at, speed) in self.profile.iter().enumerate() {
             let key = ProfileKey(at as u32);
@@ -285,6 +285,15 @@ fn span(key: &'static str, secs: f64) -> Result<Span, ScenarioError> {
     let sane = secs.is_finite() && (0.0..=SECS_MAX).contains(&secs);
     let error = ScenarioError::Number { key, value: secs.to_string(), wanted };
     if sane { Ok(Span((secs * 1e6).round() as u64)) } else { Err(error) }
+}
+
+/// A start that takes longer than the scheduler waits for it never succeeds.
+fn start_delay(secs: f64) -> Result<Span, ScenarioError> {
+    let key = "start_delay_secs";
+    let delay = span(key, secs)?;
+    let wanted = "at most 1800: a start without an answer for longer is given up";
+    let error = ScenarioError::Number { key, value: secs.to_string(), wanted };
+    if delay <= START_TIMEOUT { Ok(delay) } else { Err(error) }
 }
 
 fn positive(key: &'static str, value: f64) -> Result<f64, ScenarioError> {

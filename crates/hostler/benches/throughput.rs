@@ -3,6 +3,7 @@
 //! Run with `cargo bench --bench throughput`, or with arguments after `--`: a number of jobs, a
 //! load and policies (`cargo bench --bench throughput -- 100000 0.9 fifo sjf`).
 
+use std::process::Command;
 use std::time::Instant;
 
 use hostler_core::job::Job;
@@ -15,8 +16,17 @@ use hostler_sim::lower::Workload;
 use hostler_sim::run::simulate;
 use hostler_sim::trace::{Cluster, PaiLike};
 
+/// First word of the call that measures one row.
+const ROW: &str = "row";
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if let [word, jobs, load, kind] = words.as_slice()
+        && word == ROW
+    {
+        row(parse(jobs), parse(load), kind);
+        return;
+    }
     println!(
         "{:>9} {:>5}  {:14} {:>9} {:>8} {:>11} {:>10} {:>9} {:>8}",
         "jobs",
@@ -32,10 +42,8 @@ fn main() {
     match words.as_slice() {
         [] => standard(),
         [jobs, load, policies @ ..] => {
-            let jobs = jobs.parse().expect("the first word is a number of jobs");
-            let load = load.parse().expect("the second word is a load");
             let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
-            case(jobs, load, &policies);
+            case(parse(jobs), parse(load), &policies);
         }
         [_] => panic!("give jobs, load and policies"),
     }
@@ -49,28 +57,40 @@ fn standard() {
     case(1_000_000, 1.3, &["fifo", "sjf"]);
 }
 
+fn parse<Number: std::str::FromStr>(word: &str) -> Number {
+    word.parse().unwrap_or_else(|_| panic!("give jobs, load and policies; no number: `{word}`"))
+}
+
+/// Peak memory is that of a process, so that each row has one of its own.
 fn case(jobs: u32, load: f64, policies: &[&str]) {
+    let program = std::env::current_exe().expect("the benchmark knows its own file");
+    for kind in policies {
+        let (jobs, load) = (jobs.to_string(), load.to_string());
+        let status = Command::new(&program).args([ROW, &jobs, &load, kind]).status();
+        assert!(status.expect("the benchmark can be started").success(), "{kind} failed");
+    }
+}
+
+fn row(jobs: u32, load: f64, kind: &str) {
     let cluster = Cluster::pai();
     let options = PaiLike { jobs, seed: 1, ..PaiLike::default() };
     let options = options.at_load(load, &cluster).expect("the load can be reached");
     let trace = options.generate().expect("the generator's own trace is valid");
     let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
-    for kind in policies {
-        let policy = hostler_policies::build(kind, &toml::Table::new()).expect("the policy exists");
-        let started = Instant::now();
-        let finished = simulate(&workload, policy, (Metrics::default(), Queue::default()), None);
-        let wall = started.elapsed().as_secs_f64();
-        let (metrics, queue) = finished.watch;
-        let summary = metrics.summary(&finished.state);
-        println!(
-            "{jobs:>9} {load:>5.2}  {kind:14} {:>9} {wall:>8.2} {:>11.0} {:>10} {:>9.0} {:>8.0}",
-            finished.events,
-            finished.events as f64 / wall,
-            queue.longest,
-            summary.avg_jct_s,
-            peak_mib(),
-        );
-    }
+    let policy = hostler_policies::build(kind, &toml::Table::new()).expect("the policy exists");
+    let started = Instant::now();
+    let finished = simulate(&workload, policy, (Metrics::default(), Queue::default()), None);
+    let wall = started.elapsed().as_secs_f64();
+    let (metrics, queue) = finished.watch;
+    let summary = metrics.summary(&finished.state);
+    println!(
+        "{jobs:>9} {load:>5.2}  {kind:14} {:>9} {wall:>8.2} {:>11.0} {:>10} {:>9.0} {:>8.0}",
+        finished.events,
+        finished.events as f64 / wall,
+        queue.longest,
+        summary.avg_jct_s,
+        peak_mib(),
+    );
 }
 
 /// The longest that the queue was. Counts jobs that are never stopped.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.
@@ -83,6 +83,9 @@ pub struct Simulate {
     /// Keep the log of facts and decisions as JSON lines.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Write the log over a file that is there.
+    #[arg(long, requires = "log")]
+    pub force: bool,
 }
 
 /// What is simulated.
@@ -115,6 +118,11 @@ pub struct Policies {
 
 /// Check, convert and generate traces.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler trace check mine/
+  hostler trace convert jobs.csv native/ --from pai-sim-gang
+  hostler trace gen pai-like --jobs 2000 --seed 7 --out example/")]
 pub struct Trace {
     #[command(subcommand)]
     pub command: TraceCommand,
@@ -156,8 +164,8 @@ pub struct TraceConvert {
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<String>,
     /// Pack the tables.
-    #[arg(long, value_name = "none|gzip|zstd", default_value = "none")]
-    pub compress: String,
+    #[arg(long, value_enum, value_name = "PACKING", default_value = "none")]
+    pub compress: Packing,
     /// Keep the times as they are instead of counting from the first submission.
     #[arg(long)]
     pub keep_times: bool,
@@ -168,6 +176,9 @@ pub struct TraceConvert {
 
 /// Generate a trace.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler trace gen pai-like --jobs 2000 --seed 7 --out example/")]
 pub struct TraceGen {
     #[command(subcommand)]
     pub command: GenCommand,
@@ -202,15 +213,31 @@ pub struct GenPaiLike {
     /// Divide the number of machines and the largest gang.
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub scale: u32,
-    /// native, pai-sim-estimate or pai-sim-gang.
-    #[arg(long, default_value = "native")]
-    pub format: String,
+    /// What to write.
+    #[arg(long, value_enum, default_value = "native")]
+    pub format: TraceFormat,
     /// Folder to write, which must hold no tables yet; a file for the pai-sim formats.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Pack the tables.
-    #[arg(long, value_name = "none|gzip|zstd", default_value = "none")]
-    pub compress: String,
+    #[arg(long, value_enum, value_name = "PACKING", default_value = "none")]
+    pub compress: Packing,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Packing {
+    None,
+    #[value(alias = "gz")]
+    Gzip,
+    #[value(alias = "zst")]
+    Zstd,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TraceFormat {
+    Native,
+    PaiSimEstimate,
+    PaiSimGang,
 }
 
 /// Fold a log to its state and show it.
@@ -232,6 +259,9 @@ pub struct Replay {
 
 /// Repeat a published simulator to the printed digit.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf --gpus 150")]
 pub struct Parity {
     #[command(subcommand)]
     pub command: ParityCommand,
@@ -256,27 +286,62 @@ pub struct Pai2020 {
     /// Table of jobs, packed or not.
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,
-    /// sjf, sju, sjg, sjgg or fifo; several give a table.
-    #[arg(long, value_name = "KIND", value_delimiter = ',', required = true)]
-    pub policy: Vec<String>,
+    /// What ranks jobs; several give a table.
+    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',', required = true)]
+    pub policy: Vec<Pai2020Policy>,
     /// GPUs of the single pool.
     #[arg(long, value_name = "N", default_value_t = 6500)]
     pub gpus: u32,
     /// Jobs that arrive at each full minute; -1 keeps the times of the table.
-    #[arg(long, value_name = "R", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "R",
+        default_value_t = 1000,
+        allow_negative_numbers = true,
+        value_parser = arrivals
+    )]
     pub arrivals_per_minute: i64,
-    /// single or hetero.
-    #[arg(long, default_value = "single")]
-    pub cluster: String,
-    /// Order in which nodes are tried: pack or balance.
-    #[arg(long, default_value = "balance")]
-    pub nodes: String,
+    /// One pool of GPUs, or the nodes of the original.
+    #[arg(long, value_enum, default_value = "single")]
+    pub cluster: Pai2020Cluster,
+    /// Order in which nodes are tried.
+    #[arg(long, value_enum, default_value = "balance")]
+    pub nodes: NodeOrder,
     /// Size of the sample that the original would draw; all jobs by default.
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Pai2020Policy {
+    Sjf,
+    Sju,
+    Sjg,
+    Sjgg,
+    Fifo,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Pai2020Cluster {
+    Single,
+    Hetero,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum NodeOrder {
+    Pack,
+    Balance,
+}
+
+fn arrivals(text: &str) -> Result<i64, String> {
+    match text.parse() {
+        Ok(0) => Err("give 1 or more, or -1 for the times of the table".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Print completions for a shell.

@@ -8,6 +8,7 @@ use hostler_sim::scenario::Scenario;
 use hostler_sim::trace::{self, Cluster, ReadOptions, Severity, Trace};
 
 use crate::cli::Input;
+use crate::say::say;
 use crate::{example, progress};
 
 /// Faults of a trace that are shown before the rest is only counted.
@@ -34,6 +35,7 @@ pub fn load(input: &Input) -> Result<Loaded> {
     };
     let words = words(&trace, &cluster);
     let mut workload = Workload::new(trace, &cluster)?;
+    warn_of_gangs(workload.jobs_without_gang());
     if let Some(path) = &input.scenario {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read `{}`", path.display()))?;
@@ -41,6 +43,16 @@ pub fn load(input: &Input) -> Result<Loaded> {
         scenario.apply(&mut workload).with_context(|| format!("`{}`", path.display()))?;
     }
     Ok(Loaded { workload, words })
+}
+
+/// A trace may ask for less than a simulation does.
+fn warn_of_gangs(jobs: usize) {
+    let (say_so, them) = if jobs == 1 { ("job says", "its") } else { ("jobs say", "their") };
+    if jobs > 0 {
+        say(format_args!(
+            "warning: {jobs} {say_so} `gang` = 0; {them} tasks start together all the same"
+        ));
+    }
 }
 
 /// Reads and checks a folder of native tables.
@@ -58,7 +70,7 @@ pub fn read_trace(folder: &Path) -> Result<Trace> {
         findings.iter().filter(|finding| finding.severity() == Severity::Error).collect();
     if !errors.is_empty() {
         for finding in errors.iter().take(FAULTS_SHOWN) {
-            eprintln!("{finding}");
+            say(finding);
         }
         let count = errors.len();
         bail!("{count} faults in `{}`; `hostler trace check` lists them all", folder.display());

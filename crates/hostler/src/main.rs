@@ -7,6 +7,7 @@ mod example;
 mod input;
 mod memory;
 mod progress;
+mod say;
 mod settings;
 
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            say::say(format_args!("error: {error:#}"));
             ExitCode::from(if is_usage(&error) { USAGE } else { 1 })
         }
     }

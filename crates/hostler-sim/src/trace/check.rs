@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::error::write_place;
 use super::fit::Fit;
+use super::machines::check_machines;
 use super::priority;
 use super::table::{JobRow, NodeRow, TaskRow, Trace};
 
@@ -86,6 +87,9 @@ rules! {
     EndBeforeStart Error "end is before start",
     NodeOverlap Error "intervals of a node overlap",
     NodeInterval Error "node goes down before it comes up",
+    NodeDiffers Error "rows of one node differ; they are intervals in the life of one machine",
+    GpuMemory Error "GPUs of one model have one memory size; name the models apart",
+    Islands Error "islands are at most as many as GPUs and divide their number",
     InstanceWithoutJob Error "instance of a job that is not in jobs.csv",
     FitsNoNode Warning "task fits no node",
     FitNotChecked Warning "too many different nodes and tasks: fits not checked from here on",
@@ -174,6 +178,7 @@ fn check_nodes(trace: &Trace, tell: Tell<'_>) {
             report(Rule::NodeInterval, *row, "up_to_s", end(node).to_string());
         }
     }
+    check_machines(trace, &mut report);
     let mut last: Option<&NodeRow> = None;
     for row in order {
         let node = node(row);

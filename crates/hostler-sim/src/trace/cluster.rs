@@ -235,7 +235,9 @@ impl Trace {
     pub fn cluster(&self, name: &str) -> Cluster {
         let mut models: Vec<(TextId, GpuModel)> = Vec::new();
         for node in self.nodes.iter().filter(|node| node.gpu_count > 0) {
-            if models.iter().any(|(id, _)| *id == node.gpu_model) {
+            if let Some((_, known)) = models.iter_mut().find(|(id, _)| *id == node.gpu_model) {
+                // One row that knows the memory speaks for those that do not.
+                known.mem_mib = known.mem_mib.or(node.gpu_mem_mib.get());
                 continue;
             }
             let name = self.str(node.gpu_model);

@@ -237,6 +237,12 @@ impl Place {
         within("cpu", place, group.cpu, 0.0, 1_000_000.0)?;
         let islands = f64::from(group.islands.unwrap_or(1));
         within("islands", place, islands, 1.0, f64::from(group.gpus.max(1)))?;
+        let parts = group.islands.filter(|islands| !group.gpus.is_multiple_of(*islands));
+        if let Some(islands) = parts {
+            let (value, expected) =
+                (islands.to_string(), format!("a divisor of `gpus`, {}", group.gpus));
+            return Err(ClusterProblem::Range { key: "islands", place: place(), value, expected });
+        }
         for (key, value) in [
             ("nic_mbps", group.nic_mbps),
             ("idle_watts", group.idle_watts),

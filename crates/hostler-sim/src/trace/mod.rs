@@ -13,6 +13,7 @@ mod fit;
 pub mod import;
 pub mod limits;
 pub mod load;
+mod machines;
 pub mod meta;
 pub mod pailike;
 pub mod priority;

@@ -140,9 +140,9 @@ impl<Source: Arrivals> World<Source> {
         let now = self.now;
         let Some(stay) = self.stays.get_mut(lease.0) else {
             // It is over already; say so (again), in case the first word went astray.
-            if let Some(word) = self.last_words.get(&lease) {
-                self.queue.push(now, Coming::Deliver(Box::new(word.clone())));
-            }
+            let mut events = Vec::new();
+            self.say_last_word(lease, true, &mut events);
+            self.deliver_now(events);
             return;
         };
         stay.account(now);
@@ -156,8 +156,13 @@ impl<Source: Arrivals> World<Source> {
         let (done, safe) = stay.done_and_safe();
         let mut events = Vec::new();
         self.end_unsaved(lease, job, done, safe, &mut events);
+        self.deliver_now(events);
+    }
+
+    /// Answers to a decision are the next news.
+    fn deliver_now(&mut self, events: Vec<Event>) {
         for event in events {
-            self.queue.push(now, Coming::Deliver(Box::new(event)));
+            self.queue.push(self.now, Coming::Deliver(Box::new(event)));
         }
     }
 
@@ -186,6 +191,9 @@ impl<Source: Arrivals> World<Source> {
 
     pub(super) fn leave(&mut self, lease: LeaseId) {
         let stay = self.stays.remove(lease.0).expect("the stay is here");
+        if self.reports_go_astray {
+            self.left.insert(lease, Arc::clone(&stay.placement));
+        }
         let Some(neighbours) = &mut self.neighbours else {
             return;
         };

@@ -10,6 +10,7 @@ mod queue;
 mod speed;
 mod stay;
 mod truth;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,10 +26,12 @@ use hostler_core::event::Event;
 use hostler_core::executor::Executor;
 use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, TenantId};
 use hostler_core::job::JobSpec;
+use hostler_core::placement::Placement;
 use hostler_core::table::Table;
 use hostler_core::units::{Span, Time};
 use queue::{Coming, Queue};
 use stay::Stay;
+use words::LastWord;
 
 use crate::physics::{Neighbours, Physics};
 
@@ -68,7 +71,11 @@ pub struct World<Source> {
     safe: BTreeMap<JobId, Span>,
     neighbours: Option<Neighbours>,
     /// Last word on stays that are over, in case it went astray. Kept only when reports may.
-    last_words: BTreeMap<LeaseId, Event>,
+    last_words: BTreeMap<LeaseId, LastWord>,
+    /// Where stays were that are over and have no last word yet. Kept only when reports may.
+    left: BTreeMap<LeaseId, Arc<Placement>>,
+    /// Whether nodes may have been taken out because stops were never answered.
+    nodes_fell_silent: bool,
     reports_go_astray: bool,
     opened: bool,
     idle_wakes: u32,
@@ -106,6 +113,8 @@ impl<Source: Arrivals> World<Source> {
             specs: Table::default(),
             safe: BTreeMap::new(),
             last_words: BTreeMap::new(),
+            left: BTreeMap::new(),
+            nodes_fell_silent: false,
             opened: false,
             idle_wakes: 0,
             now: Time::ZERO,
@@ -138,25 +147,8 @@ impl<Source: Arrivals> World<Source> {
             Coming::Saved(lease) => self.saved(lease, events),
             Coming::Fail(node) => self.fail(node, events),
             Coming::Repair(node) => self.repair(node, events),
+            Coming::Resend(lease) => self.resend(lease, events),
             Coming::Deliver(event) => events.push(*event),
-        }
-    }
-
-    /// Sends a report, unless it goes astray.
-    fn report(&mut self, job: JobId, of: Report, word: Event, events: &mut Vec<Event>) {
-        if !self.reports_go_astray {
-            events.push(word);
-            return;
-        }
-        if let Event::Stopped { lease, .. } | Event::StartFailed { lease } = &word {
-            self.last_words.insert(*lease, word.clone());
-        }
-        for arrival in self.faults.arrivals(self.now, job, of).into_iter().flatten() {
-            if arrival == self.now {
-                events.push(word.clone());
-            } else {
-                self.queue.push(arrival, Coming::Deliver(Box::new(word.clone())));
-            }
         }
     }
 
@@ -197,6 +189,7 @@ impl<Source: Arrivals> Executor for World<Source> {
         self.now = at;
         match decision {
             Decision::Start { lease, job, placement } => {
+                self.drop_forgotten(*job);
                 let base = self.safe.get(job).copied().unwrap_or(Span::ZERO);
                 let spec =
                     Arc::clone(self.specs.get(job.0).expect("a job that starts is not over"));

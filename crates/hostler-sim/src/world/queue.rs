@@ -20,6 +20,8 @@ pub(super) enum Coming {
     Fail(NodeId),
     /// A node is back.
     Repair(NodeId),
+    /// The end of a stay is said again, unless it was heard.
+    Resend(LeaseId),
     /// A message arrives.
     Deliver(Box<Event>),
 }

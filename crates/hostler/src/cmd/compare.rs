@@ -18,9 +18,10 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::RunJson;
-use super::simulate::warn_of_stranded;
+use super::simulate::stranded;
 use crate::cli::Compare;
 use crate::progress::{Bars, Counter};
+use crate::say::say;
 use crate::settings::Chosen;
 use crate::{columns, input, memory};
 
@@ -29,6 +30,14 @@ const PLOT_MILLIS_MIN: u64 = 3_600_000;
 
 /// Points of a distribution in the report.
 const CDF_POINTS: usize = 400;
+
+/// What came of one policy.
+struct Compared {
+    json: RunJson,
+    run: Run,
+    /// A warning of jobs that were left.
+    stranded: Option<String>,
+}
 
 /// Simulates the policies and shows how they compare.
 pub fn run(args: &Compare) -> Result<()> {
@@ -39,8 +48,9 @@ pub fn run(args: &Compare) -> Result<()> {
         bail!("no policy applies to this workload; name some with `--policies`");
     }
     let results = simulate_all(&chosen, &loaded.workload, args);
+    results.iter().filter_map(|result| result.stranded.as_ref()).for_each(say);
     let json = args.json.then(|| {
-        let runs: Vec<&RunJson> = results.iter().map(|(json, _)| json).collect();
+        let runs: Vec<&RunJson> = results.iter().map(|result| &result.json).collect();
         json!({ "workload": loaded.words, "runs": runs })
     });
     notes.extend(rejections(&results));
@@ -48,9 +58,9 @@ pub fn run(args: &Compare) -> Result<()> {
     let report = Report {
         title: "Hostler: policies compared".to_owned(),
         subtitle: loaded.words,
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command_line(),
         columns: columns::columns(),
-        runs: results.into_iter().map(|(_, run)| run).collect(),
+        runs: results.into_iter().map(|result| result.run).collect(),
         notes,
     };
     // Neither loses the other: a full disk not the table, a closed pipe not the report.
@@ -65,13 +75,19 @@ pub fn run(args: &Compare) -> Result<()> {
         }
     };
     written?;
-    eprintln!("report: {}", args.out.display());
+    say(format_args!("report: {}", args.out.display()));
     Ok(printed?)
 }
 
+/// The words of this call, for the report; paths may hold bytes that are no text.
+fn command_line() -> String {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Jobs that no run could take: the cluster is too small for them.
-fn rejections(results: &[(RunJson, Run)]) -> Option<String> {
-    let most = results.iter().map(|(json, _)| json.summary.jobs_rejected).max()?;
+fn rejections(results: &[Compared]) -> Option<String> {
+    let most = results.iter().map(|result| result.json.summary.jobs_rejected).max()?;
     (most > 0).then(|| format!("{most} jobs ask for more than the whole cluster has: rejected."))
 }
 
@@ -101,7 +117,7 @@ fn keep_applicable(
         match policy.def.needs.iter().find(|need| lacks.contains(need)) {
             Some(need) => {
                 let note = format!("{} is left out: {need}.", policy.def.kind);
-                eprintln!("{note}");
+                say(&note);
                 notes.push(note);
             }
             None => kept.push(policy),
@@ -111,7 +127,7 @@ fn keep_applicable(
 }
 
 /// Runs all simulations on as many threads as there are cores. Results come in the order asked.
-fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<(RunJson, Run)> {
+fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<Compared> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.unwrap_or(cores).clamp(1, chosen.len());
     let width = chosen.iter().map(|chosen| chosen.def.kind.len()).max().unwrap_or(0);
@@ -120,7 +136,7 @@ fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<(
     let bars: Vec<ProgressBar> =
         chosen.iter().map(|chosen| bars.jobs(chosen.def.kind, jobs)).collect();
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, (RunJson, Run))>> = Mutex::new(Vec::new());
+    let results: Mutex<Vec<(usize, Compared)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -140,7 +156,7 @@ fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (RunJson, Run) {
+fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Compared {
     let until = plots_end(workload);
     let pictures = (Series::ending(until), Heat::ending(until));
     let watch = ((Metrics::default(), Counter::new(bar.clone())), pictures);
@@ -148,7 +164,7 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (Run
     let finished = run::simulate(workload, chosen.build(), watch, None);
     let wall_s = started.elapsed().as_secs_f64();
     let ((metrics, _), (series, heat)) = finished.watch;
-    warn_of_stranded(&finished.state);
+    let stranded = stranded(&finished.state, chosen);
     let summary = metrics.summary(&finished.state);
     let points = series.points(&finished.state);
     let run = Run {
@@ -175,7 +191,7 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (Run
         wall_s,
         peak_rss_mib: memory::peak_rss_mib(),
     };
-    (json, run)
+    Compared { json, run, stranded }
 }
 
 /// Plots over time show the time of arrivals and as much again: the longest jobs go on for days,

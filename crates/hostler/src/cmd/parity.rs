@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt};
 use hostler_core::policy::{Cadence, Policy};
 use hostler_core::predict::EstimateSource;
@@ -14,8 +14,9 @@ use hostler_policies::place::first_fit::FirstFit;
 use hostler_sim::parity::pai2020::{self, Cluster, Options, Outcome, Rank};
 use serde::Serialize;
 
-use crate::cli::{Pai2020, ParityCommand};
+use crate::cli::{NodeOrder, Pai2020, Pai2020Cluster, Pai2020Policy, ParityCommand};
 use crate::progress;
+use crate::say::say;
 
 /// Rows that the original reads of a table for a sample of `jobs`.
 fn rows_read(jobs: Option<usize>) -> usize {
@@ -40,24 +41,20 @@ pub fn run(command: &ParityCommand) -> Result<()> {
 fn pai2020(args: &Pai2020) -> Result<()> {
     let spinner = progress::spinner("reading");
     let rows = pai2020::read(&args.trace, rows_read(args.jobs))?;
-    let per_minute = match args.arrivals_per_minute {
-        0 => bail!("`--arrivals-per-minute`: 0; give 1 or more, or -1 for the times of the table"),
-        rate => u32::try_from(rate).ok(),
-    };
-    let cluster = match args.cluster.as_str() {
-        "single" => Cluster::Single(args.gpus),
-        "hetero" => Cluster::Hetero,
-        other => bail!("unknown cluster `{other}`; known: single, hetero"),
+    let per_minute = u32::try_from(args.arrivals_per_minute).ok();
+    let cluster = match args.cluster {
+        Pai2020Cluster::Single => Cluster::Single(args.gpus),
+        Pai2020Cluster::Hetero => Cluster::Hetero,
     };
     let mut results = Vec::new();
-    for name in &args.policy {
-        let rank = rank(name)?;
+    for named in &args.policy {
+        let (rank, name) = rank(*named);
         let options = Options { rank, cluster, per_minute, sample: args.jobs };
-        spinner.set_message(name.clone());
+        spinner.set_message(name);
         let started = Instant::now();
-        let outcome = pai2020::run(&rows, &options, policy(rank, &args.nodes)?)?;
+        let outcome = pai2020::run(&rows, &options, policy(rank, args.nodes))?;
         let wall_s = started.elapsed().as_secs_f64();
-        results.push(Json { policy: name.clone(), outcome, wall_s });
+        results.push(Json { policy: name.to_owned(), outcome, wall_s });
     }
     spinner.finish_and_clear();
     print(args, &results)
@@ -82,34 +79,33 @@ fn print(args: &Pai2020, results: &[Json]) -> Result<()> {
     }
     let clipped = results.iter().map(|result| result.outcome.clipped).max().unwrap_or(0);
     if clipped > 0 {
-        eprintln!("warning: the requests of {clipped} jobs were cut to the size of the cluster");
+        let words = "were cut to the size of the cluster";
+        say(format_args!("warning: the requests of {clipped} jobs {words}"));
     }
     Ok(())
 }
 
-fn rank(name: &str) -> Result<Rank> {
-    Ok(match name {
-        "fifo" => Rank::Submit,
-        "sjf" => Rank::Duration,
-        "sju" => Rank::User,
-        "sjg" => Rank::Group,
-        "sjgg" => Rank::GroupGpu,
-        other => bail!("unknown policy `{other}`; known: sjf, sju, sjg, sjgg, fifo"),
-    })
+fn rank(policy: Pai2020Policy) -> (Rank, &'static str) {
+    match policy {
+        Pai2020Policy::Fifo => (Rank::Submit, "fifo"),
+        Pai2020Policy::Sjf => (Rank::Duration, "sjf"),
+        Pai2020Policy::Sju => (Rank::User, "sju"),
+        Pai2020Policy::Sjg => (Rank::Group, "sjg"),
+        Pai2020Policy::Sjgg => (Rank::GroupGpu, "sjgg"),
+    }
 }
 
 /// The product's own stages, put together as the original does.
-fn policy(rank: Rank, nodes: &str) -> Result<Box<dyn Policy>> {
+fn policy(rank: Rank, nodes: NodeOrder) -> Box<dyn Policy> {
     let place: Box<dyn Place> = match nodes {
-        "pack" => Box::new(FirstFit),
-        "balance" => Box::new(Balance { with_gpus: false }),
-        other => bail!("unknown order of nodes `{other}`; known: pack, balance"),
+        NodeOrder::Pack => Box::new(FirstFit),
+        NodeOrder::Balance => Box::new(Balance { with_gpus: false }),
     };
     let order: Box<dyn Order> = match rank {
         Rank::Submit => Box::new(fifo::BySubmission),
         Rank::Duration | Rank::User | Rank::Group | Rank::GroupGpu => Box::new(sjf::ByTotal),
     };
-    Ok(Box::new(Pipeline {
+    Box::new(Pipeline {
         order,
         place,
         head: Head::Skips,
@@ -117,5 +113,5 @@ fn policy(rank: Rank, nodes: &str) -> Result<Box<dyn Policy>> {
         cadence: Cadence::EveryEvent,
         estimates: EstimateSource::User,
         cache: Cache::default(),
-    }))
+    })
 }

@@ -12,6 +12,7 @@ use hostler_core::replay::{Replay, ReplayError};
 use serde_json::json;
 
 use crate::cli;
+use crate::say::say;
 
 /// Bytes of one line of a log: a batch of a million facts fits, a file without lines does not.
 const LINE_MAX: u64 = 1 << 30;
@@ -127,7 +128,8 @@ impl Lines {
             if line.len() as u64 >= LINE_MAX {
                 bail!("{name}:{number}: longer than {LINE_MAX} bytes; this is no log");
             }
-            eprintln!("warning: {name}:{number}: the last line is cut off and left out");
+            let words = "the last line is cut off and left out";
+            say(format_args!("warning: {name}:{number}: {words}"));
             return Ok(None);
         }
         let record = serde_json::from_slice(&line);

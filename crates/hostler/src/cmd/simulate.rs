@@ -1,13 +1,15 @@
 //! `hostler simulate`.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use hostler_core::job::Job;
 use hostler_core::metrics::{Metrics, Summary};
+use hostler_core::reason::Reason;
 use hostler_core::record::Record;
 use hostler_core::state::ClusterState;
 use hostler_sim::run::{self, Log};
@@ -15,6 +17,7 @@ use serde::Serialize;
 
 use crate::cli::Simulate;
 use crate::progress::{Bars, Counter};
+use crate::say::say;
 use crate::settings::Chosen;
 use crate::{columns, input, memory};
 
@@ -43,7 +46,7 @@ pub struct RunJson {
 pub fn run(args: &Simulate) -> Result<()> {
     let chosen = Chosen::new(&args.policy, args.set.iter().map(String::as_str))?;
     let loaded = input::load(&args.input)?;
-    let sink = args.log.as_deref().map(LogFile::create).transpose()?;
+    let sink = args.log.as_deref().map(|path| LogFile::create(path, args.force)).transpose()?;
     let log = sink.as_ref().map(|sink| sink.log(&chosen));
     let bar = Bars::new(0).jobs(chosen.def.kind, loaded.workload.job_count() as u64);
     let watch = (Metrics::default(), Counter::new(bar.clone()));
@@ -54,7 +57,9 @@ pub fn run(args: &Simulate) -> Result<()> {
     if let Some(sink) = sink {
         sink.finish()?;
     }
-    warn_of_stranded(&finished.state);
+    if let Some(words) = stranded(&finished.state, &chosen) {
+        say(words);
+    }
     let summary = finished.watch.0.summary(&finished.state);
     let result = RunJson {
         policy: chosen.def.kind.to_owned(),
@@ -74,15 +79,33 @@ pub fn run(args: &Simulate) -> Result<()> {
     Ok(())
 }
 
-/// Jobs that can never run any more are named, with the reason they have.
-pub fn warn_of_stranded(state: &ClusterState) {
-    let left = state.job_count();
-    if left == 0 {
-        return;
-    }
-    eprintln!("warning: {left} jobs were left when nothing could happen any more:");
+/// A warning that names jobs that can never run any more, with the reason they have.
+pub fn stranded(state: &ClusterState, chosen: &Chosen) -> Option<String> {
+    let left = match state.job_count() {
+        0 => return None,
+        1 => "1 job was left".to_owned(),
+        left => format!("{left} jobs were left"),
+    };
+    let name = format!("{} {}", chosen.def.kind, chosen.short());
+    let mut words =
+        format!("warning: {}: {left} when nothing could happen any more:", name.trim_end());
     for job in state.jobs().take(STRANDED_SHOWN) {
-        eprintln!("  job `{}`: {}", job.spec.name, job.reason);
+        words += &format!("\n  job `{}`: {}", job.spec.name, reason(state, job));
+    }
+    Some(words)
+}
+
+/// Why a job does not run; another job that stands in its way is called by its name.
+fn reason(state: &ClusterState, job: &Job) -> String {
+    let words = job.reason.to_string();
+    let (Reason::Behind { head: id } | Reason::WouldDelay { reserved: id }) = job.reason else {
+        return words;
+    };
+    match state.job(id) {
+        Some(other) => {
+            words.replace(&format!("job {}", id.0), &format!("job `{}`", other.spec.name))
+        }
+        None => words,
     }
 }
 
@@ -98,9 +121,21 @@ struct LogState {
 }
 
 impl LogFile {
-    fn create(path: &Path) -> Result<LogFile> {
+    /// Opens a file that is not there yet, or any with `force`. What is no plain file (a pipe, a
+    /// terminal) has nothing to lose.
+    fn create(path: &Path, force: bool) -> Result<LogFile> {
         let name = path.display().to_string();
-        let file = File::create(path).with_context(|| format!("cannot write `{name}`"))?;
+        let special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
+        let file = match force || special {
+            true => File::create(path),
+            false => File::create_new(path),
+        };
+        let file = file.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                anyhow!("`{name}` is there already; give `--force` to write over it")
+            }
+            _ => anyhow!(error).context(format!("cannot write `{name}`")),
+        })?;
         let state = LogState { out: BufWriter::new(file), failed: None };
         Ok(LogFile { state: Arc::new(Mutex::new(state)), name })
     }

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use hostler_sim::trace::pailike::Format;
-use hostler_sim::trace::{
-    self, Compression, ConvertOptions, PaiLike, ReadOptions, Severity, TraceError,
-};
+use hostler_sim::trace::{self, Compression, ConvertOptions, PaiLike, ReadOptions, Severity};
 use serde_json::json;
 
-use crate::cli::{GenCommand, GenPaiLike, TraceCheck, TraceCommand, TraceConvert};
+use crate::cli::{
+    GenCommand, GenPaiLike, Packing, TraceCheck, TraceCommand, TraceConvert, TraceFormat,
+};
 use crate::progress;
 
 /// Runs one of the trace commands.
@@ -63,22 +63,18 @@ fn check(args: &TraceCheck) -> Result<()> {
     Ok(())
 }
 
-fn packing(name: &str) -> Result<Compression, TraceError> {
-    Ok(match name {
-        "none" => Compression::None,
-        "gzip" | "gz" => Compression::Gzip,
-        "zstd" | "zst" => Compression::Zstd,
-        other => {
-            let (value, expected) = (other.to_owned(), "none, gzip or zstd".to_owned());
-            return Err(TraceError::Option { name: "compress", value, expected });
-        }
-    })
+fn packing(packing: Packing) -> Compression {
+    match packing {
+        Packing::None => Compression::None,
+        Packing::Gzip => Compression::Gzip,
+        Packing::Zstd => Compression::Zstd,
+    }
 }
 
 fn convert(args: &TraceConvert) -> Result<()> {
     let options = ConvertOptions {
         from: args.from.clone(),
-        packing: packing(&args.compress)?,
+        packing: packing(args.compress),
         keep_times: args.keep_times,
         strict: args.strict,
     };
@@ -103,11 +99,10 @@ fn convert(args: &TraceConvert) -> Result<()> {
 }
 
 fn pai_like(args: &GenPaiLike) -> Result<()> {
-    let format = Format::NAMES.iter().find(|(_, name)| *name == args.format);
-    let Some((format, _)) = format else {
-        let known: Vec<&str> = Format::NAMES.iter().map(|(_, name)| *name).collect();
-        let (value, expected) = (args.format.clone(), format!("one of {}", known.join(", ")));
-        return Err(TraceError::Option { name: "format", value, expected }.into());
+    let format = match args.format {
+        TraceFormat::Native => Format::Native,
+        TraceFormat::PaiSimEstimate => Format::PaiSimEstimate,
+        TraceFormat::PaiSimGang => Format::PaiSimGang,
     };
     let mut options =
         PaiLike { jobs: args.jobs, seed: args.seed, per_hour: args.per_hour, scale: args.scale };
@@ -115,7 +110,7 @@ fn pai_like(args: &GenPaiLike) -> Result<()> {
     if let Some(load) = args.load {
         options = options.at_load(load, &options.cluster())?;
     }
-    options.write(&args.out, *format, packing(&args.compress)?)?;
+    options.write(&args.out, format, packing(args.compress))?;
     spinner.finish_and_clear();
     let PaiLike { jobs, per_hour, .. } = options;
     let mut out = std::io::stdout().lock();

@@ -37,6 +37,10 @@ fn senseless_numbers_and_keys_are_refused_with_their_place() {
     refused_toml("mem_mib = 16384", "mem_mib = -1", &["c.toml:3:"]);
     refused_toml("gpu_model = 'T4'", "gpu_model = 'T5'", &["node group 1", "`T5`"]);
     refused_toml("gpu_model = 'T4'", "", &["node group 1", "4 GPUs but no `gpu_model`"]);
+    let islands = |number: u32| format!("gpus = 4\nislands = {number}");
+    refused_toml("gpus = 4", &islands(0), &["c.toml: `islands` of node group 1", "1 to 4"]);
+    refused_toml("gpus = 4", &islands(3), &["`islands` of node group 1", "a divisor of `gpus`, 4"]);
+    refused_toml("gpus = 4", &islands(8), &["`islands` of node group 1", "1 to 4"]);
     refused_toml(MODEL, &MODEL.repeat(2), &["GPU model `T4` is defined twice"]);
     refused("c.toml", "", &["c.toml: no nodes"]);
     refused("c.toml", "[[nodes]\n", &["c.toml:1:"]);
@@ -53,6 +57,38 @@ fn tables_of_nodes_are_refused_with_their_place() {
     refused("n.csv", &table("a,T4,1,NaN,,\n"), &["n.csv:2: column `cpu_milli`", "`NaN`"]);
     refused("n.csv", &table("a,T4,1,1,,\na,T4,1,1,5,9\n"), &["n.csv:3:", "overlap"]);
     refused("n.csv", &table("a,T4,1,1,9,5\n"), &["n.csv:2:", "goes down before it comes up"]);
+}
+
+#[test]
+fn tables_that_say_two_things_of_one_machine_are_refused() {
+    let header = "node_id,gpu_model,gpu_count,gpu_mem_mib,cpu_milli,up_from_s,up_to_s,islands\n";
+    let table = |rows: &str| format!("{header}{rows}");
+    let grown = table("a,T4,1,,8000,0,9,\na,T4,8,,8000,9,,\n");
+    refused("n.csv", &grown, &["n.csv:3: column `gpu_count`", "`a, see line 2`"]);
+    let memory = table("a,T4,1,,8000,,,\nb,T4,1,16384,8000,,,\nc,T4,1,32768,8000,,,\n");
+    let words = ["n.csv:4: column `gpu_mem_mib`", "`32768 for T4, but 16384 in line 3`"];
+    refused("n.csv", &memory, &words);
+    for (islands, gpus) in [(3, 8), (16, 8), (0, 8), (2, 0)] {
+        let rows = format!("a,T4,{gpus},,8000,,,{islands}\n");
+        let value = format!("`{islands} islands of {gpus} GPUs`");
+        refused("n.csv", &table(&rows), &["n.csv:2: column `islands`", &value]);
+    }
+}
+
+#[test]
+fn a_node_that_does_not_say_its_gpu_memory_has_that_of_its_model() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = "node_id,gpu_model,gpu_count,gpu_mem_mib,cpu_milli\n\
+                    a,T4,1,,8000\nb,T4,1,16384,8000\n"
+        .to_owned();
+    tables.tasks = "job_id,count,gpu_milli,gpu_mem_mib,duration_ms\nbig,1,1000,20000,10000\n\
+                    fits,1,1000,16384,10000\n"
+        .to_owned();
+    tables.jobs += "big,ada,,0,,\nfits,ada,,0,,\n";
+    tables.write(&folder);
+    let run = folder.json("simulate --policy fifo --trace trace --json");
+    assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &1.into()));
 }
 
 #[test]

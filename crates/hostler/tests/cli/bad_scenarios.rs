@@ -29,6 +29,8 @@ fn senseless_numbers_are_refused_by_key() {
     refused("[checkpoint]\nload_secs = nan\n", &["`load_secs`: NaN"]);
     refused("[checkpoint]\nevery_secs = inf\n", &["`every_secs`: inf"]);
     refused("[physics]\nstart_delay_secs = 1e300\n", &["`start_delay_secs`"]);
+    let slow = "[physics]\nstart_delay_secs = 1801\n";
+    refused(slow, &["`start_delay_secs`: 1801", "at most 1800"]);
     refused("[[profile]]\nmodel = '*'\nshared = 0\n", &["`shared`: 0", "above 0"]);
     refused("[[profile]]\nmodel = '*'\nrack = nan\n", &["`rack`: NaN"]);
     refused("[[profile]]\nmodel = '*'\ngpus = { V100 = -1 }\n", &["`gpus`: -1"]);
@@ -37,6 +39,15 @@ fn senseless_numbers_are_refused_by_key() {
     refused("[failures]\nmtbf_hours = 1\nrepair_hours = 1\nseed = -1\n", &["line 4"]);
     let fault = "[[fault]]\nkind = 'start-fails'\njob = 'a'\ntimes = -1\n";
     refused(fault, &["line 1"]);
+}
+
+#[test]
+fn the_longest_start_that_is_waited_for_succeeds() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).write(&folder);
+    folder.write("s.toml", "[physics]\nstart_delay_secs = 1800\n");
+    let run = folder.json("simulate --policy fifo --trace trace --scenario s.toml --json");
+    assert_eq!((&run["jobs_done"], &run["avg_jct_s"]), (&1.into(), &1810.0.into()));
 }
 
 #[test]

@@ -93,6 +93,36 @@ fn a_report_that_cannot_be_written_is_an_error_after_the_table() {
     assert!(ran.stderr.contains("cannot write `missing/r.html`"), "{}", ran.stderr);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_no_text_is_written_all_the_same() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).write(&folder);
+    let out = std::ffi::OsStr::from_bytes(b"r\xff.html");
+    let mut command = folder.program();
+    command.args(["compare", "--trace", "trace", "--policies", "fifo", "--out"]).arg(out);
+    crate::program::Ran::of(&mut command).ok();
+    assert!(folder.as_ref().join(out).exists());
+}
+
+#[test]
+fn jobs_that_were_left_are_named_for_each_policy() {
+    let folder = Folder::new();
+    let mut tables = Tables::new().job("first", 0, "1,2000,,1000,20000,");
+    tables = tables.job("second", 1, "1,2000,,1000,1000,").job("third", 2, "1,2000,,1000,1000,");
+    tables.nodes = tables.nodes.replace(",,\n", ",0,10\n");
+    tables.write(&folder);
+    let ran = folder.run("compare --trace trace --policies fifo,sjf:preempt=true --json").ok();
+    for words in [
+        "warning: fifo: 3 jobs were left when nothing could happen any more:\n  job `first`: ",
+        "job `third`: job `second` comes first\n",
+        "warning: sjf preempt=true: 1 job was left when nothing could happen any more:",
+    ] {
+        assert!(ran.stderr.contains(words), "no `{words}` in: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn an_empty_trace_is_compared_without_a_division_by_zero() {
     let folder = Folder::new();

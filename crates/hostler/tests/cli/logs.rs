@@ -39,7 +39,8 @@ fn every_policy_replays_to_the_numbers_of_its_run() {
     folder.quiet("trace gen pai-like --jobs 120 --seed 3 --scale 40 --load 1.5 --out trace");
     for def in hostler_policies::all() {
         let kind = def.kind;
-        let run = folder.json(&format!("simulate --trace trace --policy {kind} --json --log log"));
+        let line = format!("simulate --trace trace --policy {kind} --json --log log --force");
+        let run = folder.json(&line);
         let replayed = folder.json("replay log --json");
         for key in ["jobs_done", "jobs_rejected", "avg_jct_s", "makespan_s", "gpu_utilisation"] {
             assert_eq!(run[key], replayed["summary"][key], "{kind}: {key}");
@@ -181,6 +182,19 @@ fn a_log_that_cannot_be_written_is_an_error() {
     }
 }
 
+#[test]
+fn a_log_is_not_written_over_unless_forced() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).write(&folder);
+    folder.write("log", "precious");
+    let line = "simulate --trace trace --policy fifo --log log";
+    folder.run(line).fails(1, &["`log` is there already", "`--force`"]);
+    assert_eq!(folder.text("log"), "precious");
+    folder.quiet(&format!("{line} --force"));
+    folder.quiet("replay log --check");
+    folder.run("simulate --policy fifo --force").fails(2, &["--log"]);
+}
+
 /// The log goes through a pipe, so that the writer stands still half-way until it is killed.
 #[cfg(target_os = "linux")]
 #[test]
@@ -205,6 +219,29 @@ fn a_log_whose_writer_was_killed_replays_up_to_the_cut() {
     assert_eq!(ran.stderr.contains(&warning), cut, "{}", ran.stderr);
     let result: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(result["records"], whole);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_stderr_changes_no_exit_code() {
+    let folder = Folder::new();
+    let mut tables = Tables::new().job("stranded", 0, "1,2000,,1000,20000,");
+    tables.nodes = tables.nodes.replace(",,\n", ",0,10\n");
+    tables.write(&folder);
+    let commands = [
+        ("simulate --policy fito", 2),
+        ("simulate --policy fifo --trace missing", 1),
+        ("simulate --policy fifo --trace trace", 0),
+        ("compare --policies fifo --trace trace", 0),
+    ];
+    for (line, code) in commands {
+        let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+        drop(reader);
+        let mut command = folder.program();
+        command.args(line.split_whitespace()).stdout(Stdio::null()).stderr(writer);
+        let status = command.status().expect("the program can be started");
+        assert_eq!(status.code(), Some(code), "`{line}`");
+    }
 }
 
 #[cfg(unix)]

@@ -122,10 +122,24 @@ fn jobs_are_named_when_their_node_never_comes_back() {
     tables.nodes = tables.nodes.replace(",,\n", ",0,10\n");
     tables.write(&folder);
     let ran = folder.run("simulate --trace trace --policy fifo --json").ok();
-    assert!(ran.stderr.contains("1 jobs were left"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: fifo: 1 job was left"), "{}", ran.stderr);
     assert!(ran.stderr.contains("`stranded`"), "{}", ran.stderr);
     let run: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(run["jobs_unfinished"], 1);
+}
+
+#[test]
+fn jobs_whose_tasks_need_not_start_together_are_counted_in_a_warning() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.jobs += "apart,ada,,0,,\nalone,ada,,0,,\ntogether,ada,,0,,\n";
+    tables.tasks = "job_id,count,gang,gpu_milli,duration_ms\napart,2,0,1000,10000\n\
+                    alone,1,0,1000,10000\ntogether,2,1,1000,10000\n"
+        .to_owned();
+    tables.write(&folder);
+    let ran = folder.run("simulate --trace trace --policy fifo").ok();
+    let warning = "warning: 1 job says `gang` = 0; its tasks start together all the same\n";
+    assert_eq!(ran.stderr, warning);
 }
 
 #[test]

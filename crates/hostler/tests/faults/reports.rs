@@ -158,7 +158,7 @@ fn an_end_that_is_never_reported_is_found_at_the_time_limit() {
 }
 
 #[test]
-fn an_end_that_is_never_reported_holds_the_place_for_ever_without_a_limit() {
+fn an_end_that_was_not_heard_is_said_again_after_an_hour() {
     check(
         "kind = 'fifo'",
         "
@@ -168,11 +168,9 @@ fn an_end_that_is_never_reported_holds_the_place_for_ever_without_a_limit() {
         fault finish a never
     ",
         expect![[r#"
-            a  0..
-            b  waiting
-            avg jct -  makespan 0  preemptions 0
-            not over: a
-            not over: b
+            a  0..3640
+            b  3640..3650
+            avg jct 3645.00  makespan 3650  preemptions 0
         "#]],
     );
 }
@@ -233,6 +231,80 @@ fn several_faults_of_one_report_are_used_up_in_their_order() {
             c  60..70
             avg jct 63.33  makespan 145  preemptions 2
             restarts 2  lost work 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_that_answers_no_stop_is_taken_out_and_comes_back() {
+    // Asked at 40, 345 and 645, the last word lost each time: taken out at 945, and restarted 600 s
+    // after the last question. The work that a saved at 45 is not lost.
+    check(
+        "kind = 'priority'\npreempt = true",
+        "
+        cluster 1
+        job a at 0 for 100 save 5 load 5
+        job b at 40 for 10 priority 1
+        fault stop a never
+        fault stop a never
+        fault stop a never
+    ",
+        expect![[r#"
+            a  0..945 1255..1320
+            b  1245..1255
+            avg jct 1267.50  makespan 1320  preemptions 1
+            restarts 1  lost work 945
+            stale facts 1
+        "#]],
+    );
+}
+
+#[test]
+fn jobs_beside_a_silent_one_start_again_elsewhere() {
+    // c answers no stop. n1 is taken out at 940 with a on it, which goes to n2 and begins again;
+    // what it left on n1 ends without a word. n1 is back at 1240.
+    check(
+        "kind = 'priority'\npreempt = true",
+        "
+        node n1 gpus 2 model A
+        node n2 gpus 1 model B
+        job a at 0 for 2000
+        job c at 0 model A for 100
+        job b at 40 model A for 10 priority 1
+        fault stop c never
+        fault stop c never
+        fault stop c never
+    ",
+        expect![[r#"
+            a  0..940 940..2940
+            c  0..940 1240..1300
+            b  1240..1250
+            avg jct 1816.67  makespan 2940  preemptions 1
+            restarts 2  lost work 1880
+            stale facts 1
+        "#]],
+    );
+}
+
+#[test]
+fn an_end_that_no_stop_brings_to_light_ends_with_the_node() {
+    // Done at 40, and nobody is told: not by itself, not when asked at 60, 360 and 660.
+    check(
+        "kind = 'fifo'",
+        "
+        cluster 1
+        job a at 0 for 40 limit 60
+        job b at 0 for 10
+        fault finish a never
+        fault finish a never
+        fault finish a never
+        fault finish a never
+    ",
+        expect![[r#"
+            a  0..960 timed out
+            b  1260..1270
+            avg jct 1270.00  makespan 1270  preemptions 0
+            stale facts 2
         "#]],
     );
 }
