@@ -76,6 +76,14 @@ pub enum TraceError {
         /// What is allowed.
         expected: String,
     },
+    /// An option that the format has no meaning for.
+    #[error("format `{format}` has no option `--{name}`; leave it out")]
+    NotTaken {
+        /// Name of the option.
+        name: &'static str,
+        /// Name of the importer.
+        format: &'static str,
+    },
     /// No importer has this name.
     #[error("unknown trace format `{name}`; known: {known}")]
     UnknownFormat {
