@@ -233,6 +233,14 @@ pub enum Problem {
         /// Fields of the row.
         found: usize,
     },
+    /// A row of a file without header that has another number of fields.
+    #[error("{found} fields; expected {expected}")]
+    Fields {
+        /// Numbers that are known.
+        expected: &'static str,
+        /// Fields of the row.
+        found: usize,
+    },
     /// A record beyond the limit, usually an unclosed quote or a damaged file.
     #[error("record is longer than {RECORD_BYTES_MAX} bytes; is a quote left open?")]
     RecordTooLong,

@@ -69,10 +69,10 @@ pub fn read_gavel(input: &mut dyn Read, file: &str, imported: &mut Imported, fau
     let mut sink = Sink { file, text: &mut trace.text, faults };
     let mut layout: Option<(usize, Columns)> = None;
     let mut rows = 0;
-    separated::each_line(input, '\t', &mut sink, &mut |line, fields, sink| {
+    separated::each_line(input, Some('\t'), &mut sink, &mut |line, fields, sink| {
         let found = Columns::of(fields.len()).map(|columns| (fields.len(), columns));
         let Some((expected, columns)) = layout.or(found) else {
-            sink.fault(line, "", b"", Problem::FieldCount { expected: 10, found: fields.len() });
+            sink.fault(line, "", b"", Problem::Fields { expected: "7 or 10", found: fields.len() });
             return false;
         };
         layout = Some((expected, columns));

@@ -167,7 +167,7 @@ pub fn read_helios_gpus(
     let zone = options.time_zone.unwrap_or_default();
     let mut clusters: Vec<Machines> = Vec::new();
     let (mut rows, mut last_day) = (0, None);
-    separated::each_line(input, ',', &mut sink, &mut |line, fields, sink| {
+    separated::each_line(input, Some(','), &mut sink, &mut |line, fields, sink| {
         if line == 1 {
             if fields.iter().any(|name| name.len() > CLUSTER_NAME_BYTES_MAX) {
                 sink.fault(line, "", b"", Problem::FieldTooLong);

@@ -4,7 +4,8 @@
 //! of their demand and are dropped. One job is in memory at a time, and a job has a limit.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -180,8 +181,11 @@ fn job(
     };
     let job_id = text(name);
     let base = TaskRow { job_id, ..runs.recorded(options.span, remark) };
-    let base = TaskRow { placement: text(&machines.placement), ..base };
-    let tasks = tasks(base, &machines.shapes, &mut text)?;
+    let shapes: Vec<_> = machines.iter().map(|(shape, _)| *shape).collect();
+    let mut tasks = tasks(base, &shapes, &mut text)?;
+    for (task, (_, placement)) in tasks.iter_mut().zip(&machines) {
+        task.placement = text(placement);
+    }
     let job = JobRow {
         job_id,
         user: text(text_of(&value["user"])?),
@@ -253,36 +257,29 @@ impl Runs {
     }
 }
 
-/// Where the first attempt with machines ran.
-struct Machines {
-    shapes: Vec<Shape>,
-    placement: String,
-}
-
-fn machines(attempts: &[Value], remark: Remark<'_>) -> Result<Machines, Reason> {
-    let details = attempts.iter().filter_map(|attempt| attempt["detail"].as_array());
-    let detail = details.into_iter().find(|detail| !detail.is_empty());
+/// Machines of the first attempt that names any: most GPUs first, equal ones together, with names.
+fn machines(attempts: &[Value], remark: Remark<'_>) -> Result<Vec<(Shape, String)>, Reason> {
+    let mut details = attempts.iter().filter_map(|attempt| attempt["detail"].as_array());
+    let detail = details.find(|detail| !detail.is_empty());
     let detail = detail.ok_or("no attempt names machines: what it asked is not known")?;
-    // Most GPUs first; equal machines together.
-    let mut by_size: BTreeMap<std::cmp::Reverse<u64>, u64> = BTreeMap::new();
-    let mut names = BTreeSet::new();
+    let mut by_size: BTreeMap<Reverse<u64>, Vec<&str>> = BTreeMap::new();
     for server in detail {
         let gpus = server["gpus"].as_array().map_or(0, Vec::len) as u64;
-        if gpus == 0 {
-            remark("machine without GPUs in an attempt; left out");
-            continue;
+        match gpus {
+            0 => remark("machine without GPUs in an attempt; left out"),
+            _ => by_size.entry(Reverse(gpus)).or_default().push(text_of(&server["ip"])?),
         }
-        *by_size.entry(std::cmp::Reverse(gpus)).or_default() += 1;
-        names.insert(text_of(&server["ip"])?);
     }
     if by_size.is_empty() {
         return Err("no GPUs, and what else it asked is not known");
     }
-    let shapes = by_size.into_iter().map(|(gpus, count)| Shape { count, gpus: gpus.0 }).collect();
-    let placement = names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>();
-    let placement = placement.join(";");
-    if placement.len() > FIELD_BYTES_MAX {
-        return Err("a text is too long");
-    }
-    Ok(Machines { shapes, placement })
+    let named = by_size.into_iter().map(|(Reverse(gpus), mut names)| {
+        let shape = Shape { count: names.len() as u64, gpus };
+        names.sort_unstable();
+        names.retain(|name| !name.is_empty());
+        let placement = names.join(";");
+        let fits = placement.len() <= FIELD_BYTES_MAX;
+        if fits { Ok((shape, placement)) } else { Err("a text is too long") }
+    });
+    named.collect()
 }

@@ -1,7 +1,8 @@
 //! Accounting of Slurm: the text of `sacct -a -X -P -o JobIDRaw,..`.
 //!
 //! A job is one gang of as many instances as it has nodes. Jobs that never started stay in,
-//! without a run time. What recurs is told by a hash of name, folder and resources.
+//! without a run time. Names and constraints may hold the separator `|`, which Slurm does not
+//! escape; another one (`sacct --delimiter`) is taken from the header. What recurs is told by a hash of name, folder and resources.
 
 use std::io::Read;
 use std::path::Path;
@@ -27,7 +28,13 @@ pub(super) const DEF: Importer = Importer {
     name: "sacct",
     summary: "Slurm accounting: sacct -a -X -P -o JobIDRaw,Submit,Start,State,NNodes,ReqTRES,..",
     takes: &["time-zone"],
-    detect: |path| detect::has_columns(path, b'|', &["JobIDRaw", "State", "Submit"]),
+    detect: |path| {
+        let head = detect::head(path);
+        let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let columns: Vec<_> = line.trim_end().split(separated::after_word(&line)).collect();
+        ["JobIDRaw", "State", "Submit"].iter().all(|name| columns.contains(name))
+    },
     import,
 };
 
@@ -105,14 +112,17 @@ pub fn read_sacct(
     let zone = options.time_zone.unwrap_or_default();
     let mut header: Option<(usize, Vec<Option<usize>>)> = None;
     let mut rows = 0;
-    separated::each_line(input, '|', &mut sink, &mut |line, fields, sink| {
+    separated::each_line(input, None, &mut sink, &mut |line, fields, sink| {
         let Some((width, places)) = &header else {
             header = places_of(fields, sink).map(|places| (fields.len(), places));
             return header.is_some();
         };
         rows += 1;
         if fields.len() != *width {
-            tally(dropped, "fields do not match the header; is `|` in a name?");
+            tally(
+                dropped,
+                "fields do not match the header; sacct --delimiter takes another separator",
+            );
             return true;
         }
         let record = Record { fields, places, line, zone };
@@ -240,10 +250,14 @@ fn demand(
         cpu_milli: per_node(asked.cpus, 1000)?.unwrap_or_default(),
         mem_mib: per_node(asked.mem_mib, 1)?.unwrap_or_default(),
         gpu_models: text(&models),
-        placement: text(&placement(record.get("NodeList"), remark)),
         ..base
     };
-    tasks(base, &evenly(asked.gpus, nodes), text)
+    let mut tasks = tasks(base, &evenly(asked.gpus, nodes), text)?;
+    // Of an uneven job it is not known which nodes had how many GPUs.
+    if let [task] = &mut tasks[..] {
+        task.placement = text(&placement(record.get("NodeList"), remark));
+    }
+    Ok(tasks)
 }
 
 /// The model that is asked, or the constraint where it speaks of nothing but GPU models.

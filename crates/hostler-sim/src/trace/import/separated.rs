@@ -9,15 +9,17 @@ use crate::trace::limits::{FIELD_BYTES_MAX, RECORD_BYTES_MAX, ROWS_MAX};
 use crate::trace::rows::Sink;
 
 /// Hands over the number and the fields of every line that is not empty, until `take` says no.
+/// Without a separator the first line tells it: what follows its first word.
 pub(super) fn each_line(
     input: &mut dyn Read,
-    separator: char,
+    separator: Option<char>,
     sink: &mut Sink<'_>,
     take: &mut dyn FnMut(u64, &[&str], &mut Sink<'_>) -> bool,
 ) {
     let mut reader = BufReader::with_capacity(1 << 16, input);
     let mut line = Vec::new();
     let mut number = 0;
+    let mut separator = separator;
     while !sink.faults.is_full() {
         line.clear();
         number += 1;
@@ -40,11 +42,17 @@ pub(super) fn each_line(
         if text.is_empty() {
             continue;
         }
-        let fields: Vec<&str> = text.split(separator).collect();
+        let between = *separator.get_or_insert_with(|| after_word(text));
+        let fields: Vec<&str> = text.split(between).collect();
         if fields.iter().any(|field| field.len() > FIELD_BYTES_MAX) {
             sink.fault(number, "", b"", Problem::FieldTooLong);
         } else if !take(number, &fields, sink) {
             return;
         }
     }
+}
+
+/// The first character that is no part of a word; `|` if there is none.
+pub(super) fn after_word(text: &str) -> char {
+    text.chars().find(|letter| !letter.is_alphanumeric() && *letter != '_').unwrap_or('|')
 }

@@ -172,10 +172,10 @@ fn unknown_sources_are_named() {
     let place = scratch.0.display().to_string();
     let message = |name| told(importer(name, &path).map(|_| ())).replace(&place, "FOLDER");
     expect![[r#"
-        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-sim-estimate, pai-sim-gang
+        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
     "#]].assert_eq(&message(None));
     expect![[r#"
-        unknown trace format `philly`; known: native, pai-sim-estimate, pai-sim-gang
+        unknown trace format `borg`; known: native, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
     "#]]
     .assert_eq(&message(Some("borg")));
 }

@@ -58,7 +58,24 @@ fn openb_pods_become_jobs_of_one_instance() {
     let reader: Reader = |input, file, _, imported, faults| {
         read_openb_pods(input, file, imported, faults);
     };
-    check(reader, ImportOptions::default(), &format!("{PODS}{rows}"), expect![]);
+    check(
+        reader,
+        ImportOptions::default(),
+        &format!("{PODS}{rows}"),
+        expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        a,,,,LS,10000,,,,Running,,
+        b,,,,BE,11000,,,,Completed,,
+        c,,,,Burstable,12000,,,,Waiting,,
+        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+        a,pod,1,0,,,460,,,12000,16384,58000,,,12000,70000,
+        b,pod,1,0,,,4000,V100M16|V100M32,,8000,4096,1000,,,11000,12000,
+        c,pod,1,0,,,0,,,4000,1024,,,,,,
+        dropped 1: a part of each of several GPUs
+        dropped 1: creation_time is missing
+        dropped 1: deletion_time is before scheduled_time
+    "#]],
+    );
 }
 
 #[test]
@@ -85,7 +102,17 @@ fn openb_nodes_keep_their_models() {
     let reader: Reader = |input, file, _, imported, faults| {
         read_openb_nodes(input, file, imported, faults);
     };
-    check(reader, ImportOptions::default(), text, expect![]);
+    check(
+        reader,
+        ImportOptions::default(),
+        text,
+        expect![[r#"
+        node_id,pool,gpu_model,gpu_count,gpu_mem_mib,cpu_milli,mem_mib,nic_mbps,link,rack,labels,up_from_s,up_to_s
+        n0,,,0,,32000,262144,,,,,,
+        n1,,G2,8,,96000,393216,,,,,,
+        dropped 1: a number cannot be read
+    "#]],
+    );
 }
 
 /// `a` ran twice with a pause; `b` got an uneven gang; the others say too little.
@@ -107,7 +134,25 @@ const PHILLY: &str = r#"[
 
 #[test]
 fn philly_attempts_are_summed() {
-    check(read_philly, ImportOptions::default(), PHILLY, expect![]);
+    check(
+        read_philly,
+        ImportOptions::default(),
+        PHILLY,
+        expect![[r#"
+            job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+            b,w,,v2,,1507528800000,,,,Cancelled,,1
+            a,u,,v1,,1507532400000,,,,Completed,,2
+            job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+            b,worker,1,1,,,3000,,,,,,,,1507528805000,,m4
+            b,worker-2,1,1,,,1000,,,,,,,,1507528805000,,m3
+            a,worker,2,1,,,2000,,,,,90000,,,1507532460000,1507533030000,m1;m2
+            dropped 1: a value is not a text
+            dropped 1: jobid is missing
+            dropped 1: no attempt: never started, and what it asked is not known
+            dropped 1: submitted_time is missing
+            noted 1: attempt without start or end; not part of the run time
+        "#]],
+    );
 }
 
 #[test]
@@ -124,10 +169,31 @@ fn philly_span_is_from_the_first_start_to_the_last_end() {
 
 #[test]
 fn a_philly_log_that_is_cut_off_is_an_error() {
-    check(read_philly, ImportOptions::default(), &PHILLY[..PHILLY.len() - 10], expect![]);
-    check(read_philly, ImportOptions::default(), "{\"a\": 1}", expect![]);
+    check(
+        read_philly,
+        ImportOptions::default(),
+        &PHILLY[..PHILLY.len() - 10],
+        expect![[r#"
+        in:13: cannot read on: EOF while parsing a value at line 13 column 93
+    "#]],
+    );
+    check(
+        read_philly,
+        ImportOptions::default(),
+        "{\"a\": 1}",
+        expect![[r#"
+        in:1: cannot read on: invalid type: map, expected a list of jobs at line 1 column 1
+    "#]],
+    );
     let endless = format!("[{{\"jobid\": \"{}\"}}]", "x".repeat(3 << 20));
-    check(read_philly, ImportOptions::default(), &endless, expect![]);
+    check(
+        read_philly,
+        ImportOptions::default(),
+        &endless,
+        expect![[r#"
+        in:1: record is longer than 1048576 bytes; is a quote left open?
+    "#]],
+    );
 }
 
 #[test]
@@ -136,7 +202,24 @@ fn gpus_of_the_philly_table_are_split_over_servers_of_eight() {
                 2017-10-09 07:01:55,66.0,1,66.0,11cb48\n2017-10-09 07:00:00,10.5,12,1,6214e9\n\
                 2017-10-09 07:00:01,7,9,1,6214e9\n2017-13-09 07:00:01,7,9,1,x\n\
                 2017-10-09 07:00:01,7,0,1,x\n\n";
-    check(read_philly_table, ImportOptions::default(), text, expect![]);
+    check(
+        read_philly_table,
+        ImportOptions::default(),
+        text,
+        expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        1,,,6214e9,,1507532400000,,,,,,
+        2,,,6214e9,,1507532401000,,,,,,
+        0,,,11cb48,,1507532515000,,,,,,
+        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+        1,worker,2,1,,,6000,,,,,10500,,,,,
+        2,worker,1,1,,,5000,,,,,7000,,,,,
+        2,worker-2,1,1,,,4000,,,,,7000,,,,,
+        0,worker,1,0,,,1000,,,,,66000,,,,,
+        dropped 1: a time cannot be read
+        dropped 1: asks zero GPUs
+    "#]],
+    );
 }
 
 const HELIOS: &str = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,\
@@ -153,14 +236,47 @@ fn helios_jobs_are_shares_of_their_nodes() {
                 2020-04-01 00:00:45,4,1\n\
                 5,u2,vcLJZ,5,8,0,TIMEOUT,2020-04-01 00:00:40,2020-04-01 00:00:41,,4,1\n";
     let zone = ImportOptions { time_zone: Zone::parse("+08:00"), span: false };
-    check(read_helios, zone, &format!("{HELIOS}{rows}"), expect![]);
+    check(
+        read_helios,
+        zone,
+        &format!("{HELIOS}{rows}"),
+        expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        2,u1,,vc6YE,,1585670400000,,,,NodeFail,,
+        1,u1,,vc6YE,,1585670410000,,,,Completed,,
+        3,u2,,vcLJZ,,1585670430000,,,,Cancelled,,
+        4,u2,,vcLJZ,,1585670440000,,,,Timeout,,
+        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+        2,worker,1,0,,,0,,,4000,,1000,,,1585670400000,1585670401000,
+        1,worker,2,1,,,8000,,,32000,,60000,,,1585670420000,1585670480000,
+        3,worker,1,0,,,8000,,,8000,,,,,,,
+        4,worker,1,1,,,3000,,,4000,,4000,,,1585670441000,1585670445000,
+        4,worker-2,1,1,,,2000,,,4000,,4000,,,1585670441000,1585670445000,
+        dropped 1: node_num is missing or 0
+        noted 1: GPUs do not divide evenly over nodes; what is left over is on the first
+        noted 1: never started
+    "#]],
+    );
 }
 
 #[test]
 fn gpus_of_virtual_clusters_by_day_become_node_intervals() {
     let text = "date,vcA,vcB,total\n2020-04-01,16,0,16\n2020-04-02,16,4,20\n2020-04-03,8,8,16\n\
                 2020-04-03,8,8,16\n2020-04-04,8,x,16\n";
-    check(read_helios_gpus, ImportOptions::default(), text, expect![]);
+    check(
+        read_helios_gpus,
+        ImportOptions::default(),
+        text,
+        expect![[r#"
+        node_id,pool,gpu_model,gpu_count,gpu_mem_mib,cpu_milli,mem_mib,nic_mbps,link,rack,labels,up_from_s,up_to_s
+        vcA-2,vcA,,8,,,,,,,,1585699200,1585872000
+        vcB-1-4,vcB,,4,,,,,,,,1585785600,1585872000
+        vcA-1,vcA,,8,,,,,,,,1585699200,
+        vcB-1,vcB,,8,,,,,,,,1585872000,
+        dropped 1: day of a GPU table cannot be read or is out of order
+        dropped 1: day of a GPU table has a number that cannot be read
+    "#]],
+    );
 }
 
 const SACCT: &str = "JobIDRaw|JobName|User|Account|Partition|QOS|State|Submit|Eligible|Start|End|\
@@ -178,7 +294,7 @@ fn sacct_lines_become_jobs() {
         ),
         format!(
             "11|train \"x\"|ann||gpu|normal|COMPLETED|{day}0:00||{day}2:00|{day}3:30|90|UNLIMITED|\
-             1||cpu=4,gres/gpu=1,mem=512K|n7|1|[V100|A100]|/w|0:0"
+             1||cpu=4,gres/gpu=1,mem=512K|n7|1|A100|/w|0:0"
         ),
         format!(
             "12|e|bob|ml|cpu|normal|PENDING|{day}4:00||Unknown|Unknown|0|10|1|cpu=1,mem=1.5G|||1|fast|/w|0:0"
@@ -196,14 +312,68 @@ fn sacct_lines_become_jobs() {
         read_sacct,
         ImportOptions::default(),
         &format!("{SACCT}{}\n", rows.join("\n")),
-        expect![],
+        expect![[r#"
+            job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+            11,ann,7208a2285d055fa5,gpu,normal,1714521600000,,,,Completed,,
+            10,ann,8c8dbbd4d6028640,ml/gpu,high,1714521660000,,7200000,,Cancelled,,
+            12,bob,115567f21815d092,ml/cpu,normal,1714521840000,,600000,,Waiting,,
+            13,bob,5cf9c06611e13846,ml/cpu,normal,1714521840000,,600000,,Running,,
+            job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+            11,worker,1,0,,,1000,A100,,4000,1,90000,,,1714521720000,1714521810000,n7
+            10,worker,2,1,,,4000,a100,,8000,32768,60000,,,1714521720000,1714521780000,gpu01;gpu02
+            12,worker,1,0,,,0,,,1000,1536,,,,,,
+            13,worker,1,1,,,2000,,,2333,,,,,1714521900000,,
+            13,worker-2,2,1,,,1000,,,2333,,,,,1714521900000,,
+            dropped 1: asks several GPU models at once
+            dropped 1: fields do not match the header; sacct --delimiter takes another separator
+            dropped 1: step of a job; sacct -X leaves them out
+            noted 1: Constraints that are no GPU model are not kept
+            noted 1: GPUs do not divide evenly over nodes; what is left over is on the first
+            noted 1: ReqTRES is empty; AllocTRES taken
+            noted 1: never started
+        "#]],
     );
 }
 
 #[test]
+fn sacct_lines_with_another_separator_may_hold_bars() {
+    let text = "JobIDRaw;Submit;State;NNodes;ReqTRES;JobName;Constraints\n\
+                1;2024-05-01T00:01:00;PENDING;1;cpu=1,gres/gpu=1;a|b;[V100|A100]\n\
+                2;2024-05-01T00:01:00;PENDING;1;cpu=1,gres/gpu=1;a|b;V100|fast\n";
+    check(read_sacct, ImportOptions::default(), text, expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        1,,d29ead51d1aa3485,,,1714521660000,,,,Waiting,,
+        2,,d29ead51d1aa3485,,,1714521660000,,,,Waiting,,
+        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+        1,worker,1,0,,,1000,V100|A100,,1000,,,,,,,
+        2,worker,1,0,,,1000,,,1000,,,,,,,
+        noted 1: Constraints that are no GPU model are not kept
+        noted 2: never started
+    "#]]);
+    let scratch = Scratch::new();
+    assert_eq!(importer(None, &scratch.write("x", text)).unwrap().name, "sacct");
+}
+
+#[test]
 fn sacct_needs_its_columns() {
-    check(read_sacct, ImportOptions::default(), "JobIDRaw|JobName\n1|a\n", expect![]);
-    check(read_sacct, ImportOptions::default(), "", expect![]);
+    check(
+        read_sacct,
+        ImportOptions::default(),
+        "JobIDRaw|JobName\n1|a\n",
+        expect![[r#"
+        in:1: column `State`: column is missing
+        in:1: column `Submit`: column is missing
+        in:1: column `NNodes`: column is missing
+    "#]],
+    );
+    check(
+        read_sacct,
+        ImportOptions::default(),
+        "",
+        expect![[r#"
+        in: the file is empty; expected a header line
+    "#]],
+    );
 }
 
 #[test]
@@ -213,17 +383,49 @@ fn gavel_lines_of_both_layouts_become_jobs_with_work() {
     let text = "LM (batch size 5)\tpython3 x\tlm\t-s\t1\t346\t2\t1\t-1.000000\t0\n\
                 ResNet-18\tpython3 y\tcv\t-n\t1\t36\t1\t5\t1.2\t7.25\n\
                 ResNet-18\tpython3 y\tcv\t-n\t1\t36\t0\t5\t1.2\t7.25\nx\ty\n";
-    check(reader, ImportOptions::default(), text, expect![]);
+    check(
+        reader,
+        ImportOptions::default(),
+        text,
+        expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        0,,,,1,0,,,,,,
+        1,,,,5,7250,,,,,,
+        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+        0,worker,2,1,,,1000,,,,,,346,LM (batch size 5),,,
+        1,worker,1,0,,,1000,,,,,,36,ResNet-18,,,
+        dropped 1: number of columns differs from the first line
+        dropped 1: scale_factor is below 1
+        noted 1: SLO is a factor of a run time that is not known; deadline left empty
+    "#]],
+    );
     let old = "LM (batch size 5)\tpython3 x\t-s\t1\t13407515\t364815.000000\t4\n";
-    check(reader, ImportOptions::default(), old, expect![]);
-    check(reader, ImportOptions::default(), "a\tb\n", expect![]);
+    check(
+        reader,
+        ImportOptions::default(),
+        old,
+        expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        0,,,,,364815000,,,,,,
+        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+        0,worker,4,1,,,1000,,,,,,13407515,LM (batch size 5),,,
+    "#]],
+    );
+    check(
+        reader,
+        ImportOptions::default(),
+        "a\tb\n",
+        expect![[r#"
+            in:1: 2 fields; expected 7 or 10
+        "#]],
+    );
 }
 
 #[test]
 fn zones_are_distances_from_utc() {
     let told = |text: &str| Zone::parse(text).map_or("-".to_owned(), |zone| zone.to_string());
     let texts = ["UTC", "Z", "+08:00", "-0730", "+15:00", "08:00", "+8", "+08:60", "", "+é:0"];
-    expect![].assert_eq(&texts.map(told).join(" "));
+    expect!["UTC UTC UTC+08:00 UTC-07:30 - - - - - -"].assert_eq(&texts.map(told).join(" "));
 }
 
 #[test]
@@ -232,7 +434,10 @@ fn an_option_without_meaning_for_a_format_is_refused() {
     let path = scratch.write("sacct.txt", SACCT);
     let reading = ImportOptions { span: true, ..ImportOptions::default() };
     let options = ConvertOptions { reading, ..ConvertOptions::default() };
-    expect![].assert_eq(&told(convert(&path, &scratch.0.join("out"), &options, &mut |_, _| {})));
+    expect![[r#"
+        format `sacct` has no option `--span`; leave it out
+    "#]]
+    .assert_eq(&told(convert(&path, &scratch.0.join("out"), &options, &mut |_, _| {})));
 }
 
 /// The first submission is time 0, and the meta says when that was.
@@ -253,5 +458,40 @@ fn converting_a_log_notes_its_origin_zone_and_what_was_left_out() {
     assert_eq!(trace.jobs[0].submit_ms, 0);
     let mut meta = trace.meta;
     meta.importer = None;
-    expect![].assert_eq(&meta.to_toml());
+    expect![[r#"
+        source = "Philly job log (2017)"
+        licence = "CC BY 4.0"
+        time_origin = "2017-10-09T14:00:00Z"
+        time_zone = "UTC-07:00"
+
+        [options]
+        duration = "sum of attempts"
+        runnable = "true"
+        shifted_ms = "1507557600000"
+        strict = "false"
+
+        [rows]
+        jobs = 1
+        tasks = 1
+
+        [rows_read]
+        cluster_job_log = 6
+
+        [rows_dropped]
+        "a value is not a text" = 1
+        "jobid is missing" = 1
+        "no attempt: never started, and what it asked is not known" = 1
+        "run time is not known" = 1
+        "submitted_time is missing" = 1
+        "task of a dropped job" = 2
+
+        [rows_noted]
+        "attempt without start or end; not part of the run time" = 1
+
+        [[inputs]]
+        file = "cluster_job_log"
+        bytes = 980
+        sha256 = "43ca22e3e229dd6bd5e43f6af7cd160552b876ff85f5ce1533e0797db1ee49a9"
+    "#]]
+    .assert_eq(&meta.to_toml());
 }
