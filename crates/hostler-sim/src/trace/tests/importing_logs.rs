@@ -340,7 +340,11 @@ fn sacct_lines_with_another_separator_may_hold_bars() {
     let text = "JobIDRaw;Submit;State;NNodes;ReqTRES;JobName;Constraints\n\
                 1;2024-05-01T00:01:00;PENDING;1;cpu=1,gres/gpu=1;a|b;[V100|A100]\n\
                 2;2024-05-01T00:01:00;PENDING;1;cpu=1,gres/gpu=1;a|b;V100|fast\n";
-    check(read_sacct, ImportOptions::default(), text, expect![[r#"
+    check(
+        read_sacct,
+        ImportOptions::default(),
+        text,
+        expect![[r#"
         job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
         1,,d29ead51d1aa3485,,,1714521660000,,,,Waiting,,
         2,,d29ead51d1aa3485,,,1714521660000,,,,Waiting,,
@@ -349,7 +353,8 @@ fn sacct_lines_with_another_separator_may_hold_bars() {
         2,worker,1,0,,,1000,,,1000,,,,,,,
         noted 1: Constraints that are no GPU model are not kept
         noted 2: never started
-    "#]]);
+    "#]],
+    );
     let scratch = Scratch::new();
     assert_eq!(importer(None, &scratch.write("x", text)).unwrap().name, "sacct");
 }
