@@ -2,7 +2,8 @@
 //!
 //! A job is one gang of as many instances as it has nodes. Jobs that never started stay in,
 //! without a run time. Names and constraints may hold the separator `|`, which Slurm does not
-//! escape; another one (`sacct --delimiter`) is taken from the header. What recurs is told by a hash of name, folder and resources.
+//! escape; another one (`sacct --delimiter`) is taken from the header. What recurs is told by a
+//! hash of name, folder and resources.
 
 use std::io::Read;
 use std::path::Path;

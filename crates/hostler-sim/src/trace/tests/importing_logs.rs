@@ -279,6 +279,24 @@ fn gpus_of_virtual_clusters_by_day_become_node_intervals() {
     );
 }
 
+/// A machine that left before the first submission is not part of the trace, and is counted.
+#[test]
+fn helios_machines_come_from_the_table_beside_the_log() {
+    let scratch = Scratch::new();
+    scratch.write("earth_gpu_number.csv", "date,vcA,total\n2020-04-01,16,16\n2020-04-02,8,8\n");
+    let row = "1,u,vcA,8,8,1,COMPLETED,2020-04-03 00:00:00,2020-04-03 00:00:00,\
+               2020-04-03 00:01:00,60,0\n";
+    let path = scratch.write("cluster_log.csv", format!("{HELIOS}{row}"));
+    let output = scratch.0.join("out");
+    let report = convert(&path, &output, &ConvertOptions::default(), &mut |_, _| {}).unwrap();
+    assert_eq!((report.importer, report.rows["nodes"]), ("helios", 1));
+    assert_eq!(report.dropped["node interval ended before the first submission"], 1);
+    let trace = read(&output, ReadOptions::default()).unwrap();
+    assert_eq!((trace.nodes[0].up_from_s.get(), trace.nodes[0].up_to_s.get()), (Some(0), None));
+    assert_eq!(trace.meta.options["gpus_per_node"], "8");
+    assert_eq!(trace.meta.time_origin, "2020-04-03T00:00:00Z");
+}
+
 const SACCT: &str = "JobIDRaw|JobName|User|Account|Partition|QOS|State|Submit|Eligible|Start|End|\
                      ElapsedRaw|TimelimitRaw|NNodes|ReqTRES|AllocTRES|NodeList|Priority|\
                      Constraints|WorkDir|ExitCode\n";
