@@ -154,7 +154,9 @@ pub struct TraceCheck {
 #[command(after_help = "\
 Examples:
   hostler trace convert jobs.csv native/ --from pai-sim-gang
-  hostler trace convert native/ packed/ --compress zstd")]
+  hostler trace convert native/ packed/ --compress zstd
+  hostler trace convert cluster_job_log philly/ --span
+  hostler trace convert sacct.txt mine/ --time-zone +02:00 --runnable")]
 pub struct TraceConvert {
     /// What to read: a folder of native tables, or a file of another format.
     pub input: PathBuf,
@@ -172,6 +174,15 @@ pub struct TraceConvert {
     /// Fail when any row would be dropped.
     #[arg(long)]
     pub strict: bool,
+    /// Drop jobs without a run time, which cannot be simulated.
+    #[arg(long)]
+    pub runnable: bool,
+    /// Take as run time the span from first start to last end, not the sum over attempts (philly).
+    #[arg(long)]
+    pub span: bool,
+    /// Zone of times that do not say it, as a distance from UTC (philly, helios, sacct).
+    #[arg(long, value_name = "+HH:MM", allow_hyphen_values = true)]
+    pub time_zone: Option<String>,
 }
 
 /// Generate a trace.

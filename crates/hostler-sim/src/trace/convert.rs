@@ -8,10 +8,10 @@ use std::path::Path;
 
 use super::check::{Finding, Severity, Table, each_finding};
 use super::error::TraceError;
-use super::import::{Imported, Importer, importer};
+use super::import::{ImportOptions, Imported, Importer, importer, moved_origin};
 use super::meta::Maker;
 use super::source::{Compression, Progress, fingerprint};
-use super::table::{NO_JOB, OptU64, Trace};
+use super::table::{JobRow, NO_JOB, OptU64, TaskRow, Trace};
 use super::write::write;
 
 /// How to convert.
@@ -25,6 +25,10 @@ pub struct ConvertOptions {
     pub keep_times: bool,
     /// Any dropped row is an error, and nothing is written.
     pub strict: bool,
+    /// Drop jobs without a run time, which a simulation cannot run.
+    pub runnable: bool,
+    /// What only some sources can be told.
+    pub reading: ImportOptions,
 }
 
 /// What a conversion did.
@@ -36,6 +40,8 @@ pub struct Converted {
     pub rows_read: BTreeMap<String, u64>,
     /// Rows left out, by reason.
     pub dropped: BTreeMap<String, u64>,
+    /// Rows kept with a remark, by remark.
+    pub noted: BTreeMap<String, u64>,
     /// Rows of each table as written.
     pub rows: BTreeMap<String, u64>,
 }
@@ -60,7 +66,16 @@ pub fn import(
     options: &ConvertOptions,
     progress: Progress<'_>,
 ) -> Result<(Trace, Converted), TraceError> {
-    let Imported { mut trace, files, rows_read, mut dropped } = (importer.import)(input, progress)?;
+    options.reading.check(importer)?;
+    let imported = (importer.import)(input, &options.reading, progress)?;
+    let Imported { mut trace, files, rows_read, mut dropped, mut noted } = imported;
+    let endless = endless_jobs(&trace);
+    match options.runnable {
+        true => drop_endless(&mut trace, &endless, &mut dropped),
+        false => {
+            count(&mut noted, "run time is not known; `--runnable` drops", endless.len() as u64)
+        }
+    }
     for (reason, rows) in drop_bad(&mut trace) {
         *dropped.entry(reason).or_default() += rows;
     }
@@ -75,15 +90,39 @@ pub fn import(
     }
     let meta = &mut trace.meta;
     meta.importer = Some(Maker::own(importer.name));
-    meta.options = BTreeMap::from([
+    if let Some(origin) = moved_origin(&meta.time_origin, shifted_ms) {
+        meta.time_origin = origin;
+    }
+    meta.options.extend([
         ("shifted_ms".to_owned(), shifted_ms.to_string()),
         ("strict".to_owned(), options.strict.to_string()),
+        ("runnable".to_owned(), options.runnable.to_string()),
     ]);
     meta.inputs = files.iter().map(|file| fingerprint(file)).collect::<Result<_, _>>()?;
     (meta.rows_read, meta.rows_dropped) = (rows_read.clone(), dropped.clone());
+    meta.rows_noted = noted.clone();
     trace.meta.rows = trace.row_counts();
     let rows = trace.meta.rows.clone();
-    Ok((trace, Converted { importer: importer.name, rows_read, dropped, rows }))
+    Ok((trace, Converted { importer: importer.name, rows_read, dropped, noted, rows }))
+}
+
+/// Rows of jobs none of whose tasks has a run time, work, or both a start and an end.
+fn endless_jobs(trace: &Trace) -> BTreeSet<u32> {
+    let ends = |task: &TaskRow| {
+        let span = task.start_ms.get().and(task.end_ms.get());
+        task.duration_ms.get().or(task.work.get()).or(span).is_some()
+    };
+    let is_endless = |job: &JobRow| job.tasks_count > 0 && !trace.tasks_of(job).iter().any(ends);
+    let rows = trace.jobs.iter().enumerate().filter(|(_, job)| is_endless(job));
+    rows.map(|(row, _)| row as u32).collect()
+}
+
+fn drop_endless(trace: &mut Trace, rows: &BTreeSet<u32>, dropped: &mut BTreeMap<String, u64>) {
+    let bad = Bad { jobs: rows.clone(), ..Bad::default() };
+    count(dropped, "run time is not known", rows.len() as u64);
+    for (reason, rows) in remove(trace, bad) {
+        count(dropped, &reason, rows);
+    }
 }
 
 /// Removes every job that breaks a rule, with its tasks and instances, and every node row, task
@@ -95,6 +134,10 @@ pub fn drop_bad(trace: &mut Trace) -> BTreeMap<String, u64> {
     if bad.reasons.is_empty() {
         return BTreeMap::new();
     }
+    remove(trace, bad)
+}
+
+fn remove(trace: &mut Trace, bad: Bad) -> BTreeMap<String, u64> {
     let Bad { nodes, jobs, orphans, instances, mut reasons } = bad;
     let names: BTreeSet<_> = jobs.iter().map(|row| trace.jobs[*row as usize].job_id).collect();
     retain_rows(&mut trace.nodes, |row, _| !nodes.contains(&row));

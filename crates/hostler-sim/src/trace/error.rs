@@ -76,6 +76,14 @@ pub enum TraceError {
         /// What is allowed.
         expected: String,
     },
+    /// An option that the format has no meaning for.
+    #[error("format `{format}` has no option `--{name}`; leave it out")]
+    NotTaken {
+        /// Name of the option.
+        name: &'static str,
+        /// Name of the importer.
+        format: &'static str,
+    },
     /// No importer has this name.
     #[error("unknown trace format `{name}`; known: {known}")]
     UnknownFormat {
@@ -222,6 +230,14 @@ pub enum Problem {
     FieldCount {
         /// Fields of the header.
         expected: usize,
+        /// Fields of the row.
+        found: usize,
+    },
+    /// A row of a file without header that has another number of fields.
+    #[error("{found} fields; expected {expected}")]
+    Fields {
+        /// Numbers that are known.
+        expected: &'static str,
         /// Fields of the row.
         found: usize,
     },

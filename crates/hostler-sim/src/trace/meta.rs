@@ -34,6 +34,9 @@ pub struct Meta {
     /// Rows left out, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_dropped: BTreeMap<String, u64>,
+    /// Rows kept with a remark, by remark.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows_noted: BTreeMap<String, u64>,
     /// Every input file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputFile>,

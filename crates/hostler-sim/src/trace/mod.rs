@@ -32,7 +32,7 @@ pub use check::{Finding, Rule, Severity, check};
 pub use cluster::{Cluster, GpuModel, read_cluster, scaled};
 pub use convert::{ConvertOptions, Converted, convert};
 pub use error::{Fault, Faults, TraceError};
-pub use import::{IMPORTERS, Importer};
+pub use import::{IMPORTERS, ImportOptions, Importer, Zone};
 pub use load::{Load, load};
 pub use meta::Meta;
 pub use pailike::PaiLike;

@@ -103,15 +103,16 @@ pub(super) fn each_row(
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Refuses to go on when too many bytes went by without a record being completed, so that no
-/// input can make the CSV parser collect without end.
-struct Limited<'a> {
-    input: &'a mut dyn Read,
-    pending: Rc<Cell<u64>>,
+/// input can make a parser collect without end.
+pub(super) struct Limited<'a> {
+    pub(super) input: &'a mut dyn Read,
+    /// Bytes since the last complete record; the reader of records sets it back.
+    pub(super) pending: Rc<Cell<u64>>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("record too long")]
-struct RecordTooLong;
+pub(super) struct RecordTooLong;
 
 impl Read for Limited<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -4,7 +4,10 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use hostler_sim::trace::pailike::Format;
-use hostler_sim::trace::{self, Compression, ConvertOptions, PaiLike, ReadOptions, Severity};
+use hostler_sim::trace::{
+    self, Compression, ConvertOptions, ImportOptions, PaiLike, ReadOptions, Severity, TraceError,
+    Zone,
+};
 use serde_json::json;
 
 use crate::cli::{
@@ -71,12 +74,20 @@ fn packing(packing: Packing) -> Compression {
     }
 }
 
+fn zone(text: &str) -> Result<Zone, TraceError> {
+    let (name, value, expected) = ("time-zone", text.to_owned(), Zone::EXPECTED.to_owned());
+    Zone::parse(text).ok_or(TraceError::Option { name, value, expected })
+}
+
 fn convert(args: &TraceConvert) -> Result<()> {
+    let time_zone = args.time_zone.as_deref().map(zone).transpose()?;
     let options = ConvertOptions {
         from: args.from.clone(),
         packing: packing(args.compress),
         keep_times: args.keep_times,
         strict: args.strict,
+        runnable: args.runnable,
+        reading: ImportOptions { span: args.span, time_zone },
     };
     let bar = progress::bytes("reading");
     let mut advance = |done, total| {
@@ -91,6 +102,9 @@ fn convert(args: &TraceConvert) -> Result<()> {
     }
     for (reason, rows) in &converted.dropped {
         writeln!(out, "dropped {rows} rows: {reason}")?;
+    }
+    for (remark, rows) in &converted.noted {
+        writeln!(out, "noted {rows} rows: {remark}")?;
     }
     for (table, rows) in &converted.rows {
         writeln!(out, "wrote {rows} rows of {table}")?;

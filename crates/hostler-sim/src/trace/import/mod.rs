@@ -3,13 +3,32 @@
 //! An importer never invents: a row without a needed value is dropped, counted under its reason
 //! and told. Writing, checking and moving times is the same for all and lives in `convert`.
 
+mod detect;
+mod gavel;
+mod helios;
 mod native;
+mod openb;
 mod pai_sim;
+mod philly;
+mod philly_table;
+mod sacct;
+mod separated;
+mod slurm_words;
+mod values;
+mod wall_clock;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+pub use gavel::read_gavel;
+pub use helios::{read_helios, read_helios_gpus};
+pub use openb::{read_openb_nodes, read_openb_pods};
 pub use pai_sim::{Flavour, read_pai_sim};
+pub use philly::read_philly;
+pub use philly_table::read_philly_table;
+pub use sacct::read_sacct;
+pub use wall_clock::Zone;
+pub(super) use wall_clock::moved_origin;
 
 use super::error::TraceError;
 use super::source::Progress;
@@ -23,12 +42,51 @@ pub struct Importer {
     pub summary: &'static str,
     /// Whether a file or folder looks like this source.
     pub detect: fn(&Path) -> bool,
+    /// Options it has a meaning for, as on the command line.
+    pub takes: &'static [&'static str],
     /// Reads it.
-    pub import: fn(&Path, Progress<'_>) -> Result<Imported, TraceError>,
+    pub import: fn(&Path, &ImportOptions, Progress<'_>) -> Result<Imported, TraceError>,
+}
+
+/// What only some sources can be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Run time from first start to last end, instead of the sum over attempts.
+    pub span: bool,
+    /// Zone of times that do not say it.
+    pub time_zone: Option<Zone>,
+}
+
+impl ImportOptions {
+    /// Refuses an option that the importer has no meaning for.
+    pub fn check(&self, importer: &Importer) -> Result<(), TraceError> {
+        let given = [("span", self.span), ("time-zone", self.time_zone.is_some())];
+        let lost = given.into_iter().find(|(name, set)| *set && !importer.takes.contains(name));
+        match lost {
+            Some((name, _)) => Err(TraceError::NotTaken { name, format: importer.name }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How the meta tells the zone of a source.
+fn zone_words(options: &ImportOptions) -> String {
+    let unknown = || "not stated, read as UTC".to_owned();
+    options.time_zone.map_or_else(unknown, |zone| zone.to_string())
 }
 
 /// Every importer; detection asks them in this order.
-pub const IMPORTERS: [&Importer; 3] = [&native::DEF, &pai_sim::ESTIMATE, &pai_sim::GANG];
+pub const IMPORTERS: [&Importer; 9] = [
+    &native::DEF,
+    &pai_sim::ESTIMATE,
+    &pai_sim::GANG,
+    &openb::DEF,
+    &philly::DEF,
+    &philly_table::DEF,
+    &helios::DEF,
+    &sacct::DEF,
+    &gavel::DEF,
+];
 
 /// What an importer hands over.
 #[derive(Debug, Default)]
@@ -41,6 +99,8 @@ pub struct Imported {
     pub rows_read: BTreeMap<String, u64>,
     /// Rows left out, by reason.
     pub dropped: BTreeMap<String, u64>,
+    /// Rows kept with a remark, by remark.
+    pub noted: BTreeMap<String, u64>,
 }
 
 /// The importer of a name, or the first that knows the files.

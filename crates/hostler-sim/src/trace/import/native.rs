@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Imported, Importer};
+use super::{ImportOptions, Imported, Importer};
 use crate::trace::error::TraceError;
 use crate::trace::read::{ReadOptions, read};
 use crate::trace::source::{self, Progress};
@@ -12,10 +12,11 @@ pub(super) const DEF: Importer = Importer {
     name: "native",
     summary: "a folder of native tables (jobs.csv, tasks.csv, ..)",
     detect: |path| path.is_dir() && source::find(path, "jobs.csv").is_ok_and(|file| file.is_some()),
+    takes: &[],
     import,
 };
 
-fn import(path: &Path, progress: Progress<'_>) -> Result<Imported, TraceError> {
+fn import(path: &Path, _: &ImportOptions, progress: Progress<'_>) -> Result<Imported, TraceError> {
     let options = ReadOptions { progress: Some(progress), ..ReadOptions::default() };
     let trace = read(path, options)?;
     let meta = path.join("meta.toml");

@@ -4,11 +4,10 @@
 //! Estimate columns are not taken over: they are medians over the whole trace, the job itself
 //! included, and would leak the truth into predictions.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::{Imported, Importer};
+use super::{Imported, Importer, detect};
 use crate::trace::error::{Faults, TraceError};
 use crate::trace::limits::{COUNT_MAX, NUMBER_MAX, TIME_MS_MAX};
 use crate::trace::meta::Meta;
@@ -30,31 +29,19 @@ pub enum Flavour {
 pub(super) const ESTIMATE: Importer = Importer {
     name: "pai-sim-estimate",
     summary: "CSV of the PAI job simulator with num_pod and duration estimates",
-    detect: |path| has_column(path, b"num_pod"),
-    import: |path, progress| import(path, progress, Flavour::Estimate),
+    detect: |path| detect::has_columns(path, b',', &["num_pod"]),
+    takes: &[],
+    import: |path, _, progress| import(path, progress, Flavour::Estimate),
 };
 
 /// The importer of files without estimates.
 pub(super) const GANG: Importer = Importer {
     name: "pai-sim-gang",
     summary: "CSV of the PAI job simulator with num_inst (requests per instance)",
-    detect: |path| has_column(path, b"num_inst"),
-    import: |path, progress| import(path, progress, Flavour::Gang),
+    detect: |path| detect::has_columns(path, b',', &["num_inst"]),
+    takes: &[],
+    import: |path, _, progress| import(path, progress, Flavour::Gang),
 };
-
-/// Whether the first line of a file names a column. Any failure is a no.
-fn has_column(path: &Path, name: &[u8]) -> bool {
-    let mut silent = |_, _| {};
-    let mut meter = Meter::new(0, &mut silent);
-    let mut head = Vec::new();
-    const HEAD_BYTES: u64 = 4096;
-    let read = File::open(path).is_ok_and(|file| file.metadata().is_ok_and(|data| data.is_file()))
-        && source::open(path, &mut meter)
-            .is_ok_and(|input| input.take(HEAD_BYTES).read_to_end(&mut head).is_ok());
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let mut columns = line.split(|byte| *byte == b',' || *byte == b'\r');
-    read && columns.any(|column| column == name)
-}
 
 fn import(path: &Path, progress: Progress<'_>, flavour: Flavour) -> Result<Imported, TraceError> {
     let mut meter = Meter::new(source::size(path), progress);

@@ -220,7 +220,7 @@ fn bad_meta_files_are_named() {
     check(
         "source = \"x\"\nauthor = \"y\"\n",
         expect![[r#"
-        meta.toml:2: unknown field `author`, expected one of `source`, `licence`, `time_origin`, `time_zone`, `importer`, `options`, `rows`, `rows_read`, `rows_dropped`, `inputs`
+        meta.toml:2: unknown field `author`, expected one of `source`, `licence`, `time_origin`, `time_zone`, `importer`, `options`, `rows`, `rows_read`, `rows_dropped`, `rows_noted`, `inputs`
     "#]],
     );
     check(

@@ -6,7 +6,7 @@ use expect_test::expect;
 
 use super::super::convert::{ConvertOptions, convert, drop_bad, shift_to_zero};
 use super::super::error::Faults;
-use super::super::import::{Flavour, Imported, importer, read_pai_sim};
+use super::super::import::{Flavour, ImportOptions, Imported, importer, read_pai_sim};
 use super::super::pailike::Format;
 use super::super::read::{ReadOptions, read};
 use super::super::source::fingerprint;
@@ -72,7 +72,8 @@ fn generated_simulator_files_come_back_as_the_native_trace() {
         let path = scratch.0.join(name);
         options.write(&path, format, Compression::None).unwrap();
         let importer = importer(None, &path).unwrap();
-        let Imported { trace, dropped, .. } = (importer.import)(&path, &mut |_, _| {}).unwrap();
+        let Imported { trace, dropped, .. } =
+            (importer.import)(&path, &ImportOptions::default(), &mut |_, _| {}).unwrap();
         assert!(dropped.is_empty(), "{dropped:?}");
         assert_eq!(demands(&trace), demands(&native), "{name}");
     }
@@ -171,12 +172,12 @@ fn unknown_sources_are_named() {
     let place = scratch.0.display().to_string();
     let message = |name| told(importer(name, &path).map(|_| ())).replace(&place, "FOLDER");
     expect![[r#"
-        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-sim-estimate, pai-sim-gang
+        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
     "#]].assert_eq(&message(None));
     expect![[r#"
-        unknown trace format `philly`; known: native, pai-sim-estimate, pai-sim-gang
+        unknown trace format `borg`; known: native, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
     "#]]
-    .assert_eq(&message(Some("philly")));
+    .assert_eq(&message(Some("borg")));
 }
 
 /// Real rows are read where they lie, never copied.
@@ -202,7 +203,8 @@ fn published_simulator_rows_import_without_drops() {
 
 fn import_published(path: &Path) -> usize {
     let importer = importer(None, path).unwrap();
-    let Imported { trace, dropped, .. } = (importer.import)(path, &mut |_, _| {}).unwrap();
+    let Imported { trace, dropped, .. } =
+        (importer.import)(path, &ImportOptions::default(), &mut |_, _| {}).unwrap();
     assert!(dropped.is_empty(), "{}: {dropped:?}", path.display());
     trace.jobs.len()
 }

@@ -5,6 +5,8 @@ mod checking;
 mod clusters;
 mod generating;
 mod importing;
+mod importing_logs;
+mod importing_published;
 mod mutated;
 mod reading;
 

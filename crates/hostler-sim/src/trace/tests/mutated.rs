@@ -4,10 +4,14 @@ use std::io::Read;
 
 use proptest::prelude::*;
 
-use super::super::check::check;
+use super::super::check::{Finding, Severity, check};
 use super::super::cluster::{Cluster, LECTURE};
+use super::super::convert::{drop_bad, shift_to_zero};
 use super::super::error::Faults;
-use super::super::import::{Flavour, Imported, read_pai_sim};
+use super::super::import::{
+    Flavour, ImportOptions, Imported, read_gavel, read_helios, read_helios_gpus, read_openb_nodes,
+    read_openb_pods, read_pai_sim, read_philly, read_philly_table, read_sacct,
+};
 use super::super::meta::Meta;
 use super::super::read::{read_instances, read_jobs, read_nodes, read_tasks};
 use super::super::table::Trace;
@@ -20,6 +24,68 @@ const META: &str = "source = \"x\"\n[rows]\njobs = 2\n[[inputs]]\nfile = \"f\"\n
                     sha256 = \"00\"\n";
 const SIM: &str = "job_id,user,num_gpu,num_cpu,num_pod,num_inst,duration,submit_time,gpu_type\n\
                    0,u,0.5,6.0,2.0,2,10,3,V100\n1,u,8,96,1,1,20,4,CPU\n";
+
+const PODS: &str = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,\
+                    creation_time,deletion_time,scheduled_time\n\
+                    a,12000,16384,1,460,A|B,LS,Running,10,70,12\n";
+const PHILLY: &str = r#"[{"status": "Pass", "vc": "v", "jobid": "a", "user": "u",
+    "submitted_time": "2017-10-09 07:00:00", "attempts": [
+    {"start_time": "2017-10-09 07:01:00", "end_time": "2017-10-09 07:02:00",
+     "detail": [{"ip": "m", "gpus": ["g0", "g1"]}, {"ip": "n", "gpus": ["g0"]}]}]}]"#;
+const PHILLY_TABLE: &str = "timestamp,duration,num_gpus,gpu_time,cluster\n\
+                            2017-10-09 07:01:55,66.0,12,66.0,11cb48\n";
+const HELIOS: &str = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,\
+                      end_time,duration,queue\n1,u,v,5,4,2,COMPLETED,2020-04-01 00:00:10,\
+                      2020-04-01 00:00:20,2020-04-01 00:01:20,60,10\n";
+const HELIOS_GPUS: &str = "date,vcA,vcB,total\n2020-04-01,16,0,16\n2020-04-02,8,4,20\n";
+const SACCT: &str = "JobIDRaw|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|ReqTRES|\
+                     NodeList|Constraints\n1|TIMEOUT|2024-05-01T00:01:00|2024-05-01T00:02:00|\
+                     2024-05-01T00:03:00|60|1|3|cpu=7,mem=1.5G,gres/gpu:a=4|n[1-2],m|V100\n";
+const GAVEL: &str = "LM (5)\tpython3 x\tlm\t-s\t1\t346\t2\t1\t-1.0\t0.5\n";
+
+type Importer = fn(&mut dyn Read, &str, &ImportOptions, &mut Imported, &mut Faults);
+
+const LOGS: [(&str, Importer); 8] = [
+    ("sn,cpu_milli,memory_mib,gpu,model\nn,1,2,8,G2\n", |input, file, _, imported, faults| {
+        read_openb_nodes(input, file, imported, faults);
+    }),
+    (PODS, |input, file, _, imported, faults| read_openb_pods(input, file, imported, faults)),
+    (PHILLY, read_philly),
+    (PHILLY_TABLE, read_philly_table),
+    (HELIOS, read_helios),
+    (HELIOS_GPUS, read_helios_gpus),
+    (SACCT, read_sacct),
+    (GAVEL, |input, file, _, imported, faults| read_gavel(input, file, imported, faults)),
+];
+
+/// What imports without a fault obeys the rules after dropping, and its tables read back.
+fn imports(bytes: &[u8], reader: Importer) {
+    let (mut imported, mut faults) = (Imported::default(), Faults::default());
+    reader(&mut &bytes[..], "log", &ImportOptions::default(), &mut imported, &mut faults);
+    if !faults.list.is_empty() {
+        assert!(!faults.to_string().is_empty());
+        return;
+    }
+    let dropped: u64 = imported.dropped.values().sum();
+    let kept = imported.trace.jobs.len() as u64;
+    assert!(dropped + kept <= imported.rows_read["log"]);
+    let mut trace = imported.trace;
+    drop_bad(&mut trace);
+    shift_to_zero(&mut trace);
+    let is_error = |finding: &Finding| finding.severity() == Severity::Error;
+    assert!(!check(&trace).iter().any(is_error));
+    let mut again = Trace { meta: trace.meta.clone(), ..Trace::default() };
+    let tables: [(TableWriter, TableReader); 3] =
+        [(write_nodes, read_nodes), (write_jobs, read_jobs), (write_tasks, read_tasks)];
+    for (write, read) in tables {
+        let mut written = Vec::new();
+        write(&trace, &mut written).unwrap();
+        read(&mut &written[..], "t.csv", &mut again, &mut faults);
+    }
+    again.arrange();
+    assert_eq!(faults.list, []);
+    assert!(trace == again);
+}
 
 /// A change at one place: overwrite, insert or cut. Pieces that mean something are likelier to
 /// get past the first check than random bytes.
@@ -61,6 +127,7 @@ fn mutated(text: &str, changes: &[(prop::sample::Index, Vec<u8>, usize)]) -> Vec
     bytes
 }
 
+type TableWriter = fn(&Trace, &mut dyn std::io::Write) -> std::io::Result<()>;
 type TableReader = fn(&mut dyn Read, &str, &mut Trace, &mut Faults);
 
 /// What reads well can be checked and written, and reads again as the same.
@@ -107,6 +174,13 @@ proptest! {
         }
         if let Ok(cluster) = Cluster::parse(&text(LECTURE), "c.toml") {
             prop_assert!(cluster.capacity().nodes > 0);
+        }
+    }
+
+    #[test]
+    fn damaged_logs_never_panic(changes in prop::collection::vec(mutation(), 0..5)) {
+        for (text, reader) in LOGS {
+            imports(&mutated(text, &changes), reader);
         }
     }
 
