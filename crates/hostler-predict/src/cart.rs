@@ -3,9 +3,13 @@
 //! The tree splits on what a job asks for (GPUs, cores, memory, tasks) and, for who sends it, what
 //! it repeats and which GPU models will do, on the median run time of those before it. That puts
 //! names in an order a tree can split, and a name nobody has seen stands where its sender does, or
-//! all. The numbers of a job are those known before its own run time was: a tree grown on them
-//! does not trust a median more than it deserves. Learns only from jobs that are over. Until the
-//! first tree has grown, the median of like jobs counts.
+//! all. A leaf says by what factor jobs were off the closest median that was known, so that a tree
+//! that has little to add leaves the medians as they are. The numbers of a job are those known
+//! before its own run time was: a tree grown on them trusts a median no more than it deserves.
+//! Errors are those of logarithms: a job of a minute and one of a day count alike.
+//!
+//! Learns only from jobs that are over. Until the first tree has grown, the median of like jobs
+//! counts.
 
 use std::collections::VecDeque;
 
@@ -15,12 +19,17 @@ use hostler_core::predict::{Predict, UserEstimate};
 use hostler_core::units::Span;
 
 use crate::features::{FeatureSet, Features, Key, Learner};
-use crate::limits::{DEPTH_MAX, LEAF_MIN, REFIT_FIRST, REFIT_MAX, SAMPLES_MIN, WINDOW_MAX};
+use crate::limits::{
+    DEPTH_MAX, LEAF_MIN, REFIT_FIRST, REFIT_MAX, RUN_MAX, SAMPLES_MIN, WINDOW_MAX,
+};
 use crate::medians::Medians;
-use crate::tree::{Growth, Row, Sample, Tree, log_micro};
+use crate::tree::{Growth, Leaf, Row, Sample, Tree};
 
 /// Numbers that the tree of a job may split on.
-pub const WIDTH: usize = 8;
+pub const WIDTH: usize = 9;
+
+/// The number that is the closest median, and that leaves are relative to.
+const CLOSEST: usize = 0;
 
 /// How a predictor learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,17 +116,18 @@ impl Learner for CartRun {
     fn belief(&self, features: &Features) -> Option<Estimate> {
         let known = |key| self.medians.belief(key);
         match &self.tree {
-            Some(tree) => Some(tree.belief(&row(features, known))),
+            Some(tree) => Some(belief(tree, &row(features, known)?)),
             None => features.keys(FeatureSet::UserGroupGpu).find_map(known),
         }
     }
 
     fn learn(&mut self, features: &Features, run: Span) {
-        let row = row(features, |key| self.medians.belief(key));
-        if self.window.len() == self.settings.window_max {
-            self.window.pop_front();
+        if let Some(row) = row(features, |key| self.medians.belief(key)) {
+            if self.window.len() == self.settings.window_max {
+                self.window.pop_front();
+            }
+            self.window.push_back(Sample { row, value: log_micro(run) - row[CLOSEST] });
         }
-        self.window.push_back(Sample { row, run });
         self.lessons += 1;
         for key in keys(features) {
             self.medians.teach(key, run);
@@ -142,13 +152,19 @@ fn keys(features: &Features) -> impl Iterator<Item = Key> + use<> {
     features.keys(FeatureSet::UserGroupGpu).chain([Key::Gpu(features.models)])
 }
 
-/// A job as numbers. What nobody knows is zero, which stands below all that is known.
-pub(crate) fn row(features: &Features, known: impl Fn(Key) -> Option<Estimate>) -> Row<WIDTH> {
+/// A job as numbers; none before anything is known. What else nobody knows is zero, which stands
+/// below all that is known.
+pub(crate) fn row(
+    features: &Features,
+    known: impl Fn(Key) -> Option<Estimate>,
+) -> Option<Row<WIDTH>> {
+    let closest = features.keys(FeatureSet::UserGroupGpu).find(|key| known(*key).is_some())?;
     let number = |belief: Option<Estimate>| belief.map_or(0, |belief| log_micro(belief.run));
     let of_set = |set: FeatureSet| number(features.keys(set).find_map(&known));
     let amount = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
-    [
+    Some([
         of_set(FeatureSet::UserGroupGpu),
+        distance(closest),
         of_set(FeatureSet::UserGroup),
         of_set(FeatureSet::User),
         number(known(Key::Gpu(features.models))),
@@ -156,7 +172,34 @@ pub(crate) fn row(features: &Features, known: impl Fn(Key) -> Option<Estimate>) 
         amount(features.cpu_milli),
         amount(features.mem_mib),
         i64::from(features.tasks),
-    ]
+    ])
+}
+
+/// What a tree makes of a job's numbers.
+pub(crate) fn belief(tree: &Tree, row: &Row<WIDTH>) -> Estimate {
+    let Leaf { middle, spread } = tree.belief(row);
+    let run = libm::exp(row[CLOSEST].saturating_add(middle) as f64 / 1e6);
+    let half = run * libm::sinh(spread as f64 / 1e6);
+    // Casts of floats saturate.
+    let span = |micros: f64| Span((libm::round(micros) as u64).min(RUN_MAX.0));
+    Estimate { run: span(run).max(Span(1)), spread: span(half) }
+}
+
+/// The logarithm of a run time, in millionths.
+fn log_micro(run: Span) -> i64 {
+    libm::round(libm::log(run.0.max(1) as f64) * 1e6) as i64
+}
+
+/// How far from a job's own kind the closest median is that anybody knows.
+fn distance(closest: Key) -> i64 {
+    match closest {
+        Key::UserGroupGpu(..) => 0,
+        Key::UserGroup(..) => 1,
+        Key::Group(_) => 2,
+        Key::User(_) => 3,
+        Key::Gpu(_) => 4,
+        Key::All => 5,
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Every bound of the predictors in one place, with the reason for the number.
 
+use hostler_core::units::Span;
+
 /// Run times remembered for each key: enough that a median is steady, few enough that jobs whose
 /// code has changed are believed again within days.
 pub const RECENT_MAX: usize = 50;
@@ -13,10 +15,13 @@ pub const SAMPLES_MIN: usize = 3;
 pub const KEYS_MAX: usize = 100_000;
 
 /// Splits on the way to a leaf: enough for a thousand leaves and some that are lopsided.
-pub const DEPTH_MAX: usize = 14;
+pub const DEPTH_MAX: usize = 12;
 
-/// Samples of a leaf: its quartiles are of a handful of jobs on each side.
-pub const LEAF_MIN: usize = 10;
+/// Samples of a leaf: with fewer, the factor by which medians are corrected is mostly chance.
+pub const LEAF_MIN: usize = 20;
+
+/// Longest run time that a tree believes in: a hundred years, so that sums do not overflow.
+pub const RUN_MAX: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// Finished jobs that an online tree is grown from: weeks of a busy cluster, grown in a fraction of
 /// a second.

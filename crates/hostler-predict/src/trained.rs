@@ -355,7 +355,7 @@ impl Trained {
     pub fn belief(&self, features: &Features) -> Option<Estimate> {
         let known = |key| self.beliefs.get(&key).copied();
         match &self.tree {
-            Some(tree) => Some(tree.belief(&cart::row(features, known))),
+            Some(tree) => Some(cart::belief(tree, &cart::row(features, known)?)),
             None => features.keys(FeatureSet::UserGroupGpu).find_map(known),
         }
     }

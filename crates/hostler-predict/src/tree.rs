@@ -1,28 +1,34 @@
 //! A regression tree over integers: splits that leave the least absolute error, medians as leaves.
 //!
-//! The error is that of logarithms, so that a job of a minute and one of a day count alike. All
-//! sums are of integers: the same samples give the same tree on every machine. Where numbers come
-//! from, and what a split on them means, is left to `cart`.
+//! All numbers and sums are integers: the same samples give the same tree on every machine. What
+//! the numbers mean is left to `cart`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hostler_core::job::Estimate;
-use hostler_core::units::Span;
+use hostler_core::metrics::percentile;
 use serde::{Deserialize, Serialize};
-
-use crate::medians::middle_of;
 
 /// Numbers that a tree may split on.
 pub type Row<const WIDTH: usize> = [i64; WIDTH];
 
-/// A job that finished, as numbers.
+/// Numbers, and what followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<const WIDTH: usize> {
-    /// What was known when it was submitted.
+    /// What is known beforehand.
     pub row: Row<WIDTH>,
-    /// Its run time.
-    pub run: Span,
+    /// What is to be told from it.
+    pub value: i64,
+}
+
+/// The values of like samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leaf {
+    /// Their median; of an even number the mean of the two in the middle.
+    pub middle: i64,
+    /// Half the distance between their quartiles.
+    pub spread: i64,
 }
 
 /// How far a tree grows.
@@ -48,7 +54,7 @@ enum Node {
     /// Rows whose number `feature` is `at_most` go to `below`, others to `above`.
     Split { feature: u32, at_most: i64, below: u32, above: u32 },
     /// What is believed of rows that arrive here.
-    Leaf { run: Span, spread: Span },
+    Leaf(Leaf),
 }
 
 impl Tree {
@@ -58,19 +64,18 @@ impl Tree {
         if samples.is_empty() {
             return None;
         }
-        let target = samples.iter().map(|sample| log_micro(sample.run)).collect();
-        let mut grower = Grower { samples, target, growth, nodes: Vec::new() };
+        let mut grower = Grower { samples, growth, nodes: Vec::new() };
         let mut all: Vec<u32> = (0..samples.len() as u32).collect();
         grower.grow(&mut all, growth.depth_max);
         Some(Tree { nodes: grower.nodes })
     }
 
     /// What is believed of a row.
-    pub fn belief<const WIDTH: usize>(&self, row: &Row<WIDTH>) -> Estimate {
+    pub fn belief<const WIDTH: usize>(&self, row: &Row<WIDTH>) -> Leaf {
         let mut at = 0;
         loop {
             match self.nodes[at] {
-                Node::Leaf { run, spread } => return Estimate { run, spread },
+                Node::Leaf(leaf) => return leaf,
                 Node::Split { feature, at_most, below, above } => {
                     let side = if row[feature as usize] <= at_most { below } else { above };
                     at = side as usize;
@@ -87,7 +92,7 @@ impl Tree {
         }
         let count = self.nodes.len();
         let sound = |at: usize, node: &Node| match *node {
-            Node::Leaf { .. } => true,
+            Node::Leaf(_) => true,
             Node::Split { feature, below, above, .. } => {
                 let onwards = |to: u32| (at + 1..count).contains(&(to as usize));
                 (feature as usize) < width && onwards(below) && onwards(above)
@@ -108,14 +113,8 @@ impl Tree {
     }
 }
 
-/// The logarithm of a run time, in millionths.
-pub fn log_micro(run: Span) -> i64 {
-    libm::round(libm::log(run.0.max(1) as f64) * 1e6) as i64
-}
-
 struct Grower<'a, const WIDTH: usize> {
     samples: &'a [Sample<WIDTH>],
-    target: Vec<i64>,
     growth: Growth,
     nodes: Vec<Node>,
 }
@@ -132,7 +131,7 @@ impl<const WIDTH: usize> Grower<'_, WIDTH> {
     fn grow(&mut self, chosen: &mut [u32], depth_left: usize) -> u32 {
         let place = self.nodes.len();
         let leaf = self.leaf(chosen);
-        self.nodes.push(leaf);
+        self.nodes.push(Node::Leaf(leaf));
         let cut = if depth_left > 0 { self.best_cut(chosen) } else { None };
         if let Some(Cut { feature, at_most, .. }) = cut {
             let value = |index: &u32| self.samples[*index as usize].row[feature];
@@ -146,12 +145,13 @@ impl<const WIDTH: usize> Grower<'_, WIDTH> {
         place as u32
     }
 
-    fn leaf(&self, chosen: &[u32]) -> Node {
-        let mut runs: Vec<Span> =
-            chosen.iter().map(|index| self.samples[*index as usize].run).collect();
-        runs.sort_unstable();
-        let Estimate { run, spread } = middle_of(&runs);
-        Node::Leaf { run, spread }
+    fn leaf(&self, chosen: &[u32]) -> Leaf {
+        let mut values: Vec<i64> =
+            chosen.iter().map(|index| self.samples[*index as usize].value).collect();
+        values.sort_unstable();
+        let quartile = |percent| percentile(&values, percent).expect("a leaf has a sample");
+        let (below, above) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+        Leaf { middle: below.midpoint(above), spread: (quartile(75) - quartile(25)) / 2 }
     }
 
     /// The cut that leaves the least error, if any leaves less than no cut. Among equals the first
@@ -195,7 +195,7 @@ impl<const WIDTH: usize> Grower<'_, WIDTH> {
     fn errors_of_firsts<'i>(&self, order: impl Iterator<Item = &'i u32>) -> Vec<i64> {
         let mut middle = Middle::default();
         let error = |index: &u32| {
-            middle.push(self.target[*index as usize]);
+            middle.push(self.samples[*index as usize].value);
             middle.error()
         };
         order.map(error).collect()

@@ -18,8 +18,9 @@ fn features(tenant: u32, gpus: u64) -> Features {
     }
 }
 
+/// Whole seconds: logarithms are kept to a millionth.
 fn secs(belief: Option<Estimate>) -> f64 {
-    belief.expect("something is known").run.secs_f64()
+    libm::round(belief.expect("something is known").run.secs_f64())
 }
 
 /// Jobs on one GPU take 10 s, those on eight 1000 s, by turns.
@@ -65,7 +66,7 @@ fn names_are_ordered_by_the_median_of_those_before() {
         cart.medians
             .teach(Key::UserGroupGpu(TenantId(1), GroupId(3), ModelSet::ALL), Span::from_secs(900))
     });
-    assert_eq!(secs(cart.belief(&of_group(3))), 1000.0);
+    assert_eq!(secs(cart.belief(&of_group(3))), 900.0);
 }
 
 #[test]
@@ -85,4 +86,17 @@ fn trees_grow_after_a_quarter_more_jobs_from_the_latest_only() {
     assert_eq!(grown_at, [100, 125, 156, 195, 243]);
     assert_eq!(cart.window.len(), 60);
     assert_eq!(secs(cart.belief(&features(1, 1))), 77.0);
+}
+
+#[test]
+fn a_spread_is_that_of_the_factors_by_which_medians_were_off() {
+    // Runs of 100 s, but for a quarter each of 50 s and 200 s: the quartiles are a factor of two
+    // either way, so the middle half is from 50 s to 200 s.
+    let mut cart = CartRun::default();
+    for number in 0..400 {
+        let run = [100, 50, 100, 200][number % 4];
+        cart.learn(&features(1, 1), Span::from_secs(run));
+    }
+    let Estimate { run, spread } = cart.belief(&features(1, 1)).unwrap();
+    assert_eq!([run, spread].map(|span| libm::round(span.secs_f64())), [100.0, 35.0]);
 }

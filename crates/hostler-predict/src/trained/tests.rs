@@ -55,7 +55,7 @@ fn a_model_is_read_as_it_was_written_and_bound_to_other_numbers() {
         assert_eq!(read, file);
         let model = read.bind(&here);
         let secs = |user, group, gpu| {
-            model.belief(&features(&here, user, group, gpu, 1)).unwrap().run.secs_f64()
+            model.belief(&features(&here, user, group, gpu, 1)).unwrap().run.secs_f64().round()
         };
         assert_eq!(secs("ada", "daily", "V100"), 10.0, "{kind:?}");
         assert_eq!(secs("ada", "daily", "T4"), 30.0, "{kind:?}");
@@ -88,6 +88,13 @@ fn a_model_file_is_plain() {
 fn a_file_that_is_no_model_is_refused_with_what_is_wrong() {
     let median = train(ModelKind::Median).to_json();
     let cart = train(ModelKind::Cart).to_json();
+    let (before, _) = cart.split_once("\"tree\":").unwrap();
+    let with_tree = |tree: &str| format!("{before}\"tree\":{tree}}}");
+    let leaf = r#"{"leaf":{"middle":0,"spread":0}}"#;
+    let split = |feature: usize, above: usize| {
+        let branches = format!(r#""below":2,"above":{above}"#);
+        format!(r#"{{"split":{{"feature":{feature},"at_most":1,{branches}}}}}"#)
+    };
     let texts = [
         String::new(),
         "{}".to_owned(),
@@ -97,8 +104,10 @@ fn a_file_that_is_no_model_is_refused_with_what_is_wrong() {
         median.replacen("\"user\":0", "\"user\":9", 1),
         median.replacen("\"user\":0,", "", 1),
         median.replacen("median\"", "cart\"", 1),
-        cart.replacen("\"below\":1", "\"below\":0", 1),
-        cart.replacen("\"feature\":", "\"feature\":9", 1),
+        with_tree(r#"[]"#),
+        with_tree(&format!("[{},{leaf},{leaf}]", split(0, 0))),
+        with_tree(&format!("[{},{leaf},{leaf}]", split(0, 3))),
+        with_tree(&format!("[{leaf},{},{leaf},{leaf}]", split(WIDTH, 3))),
     ];
     let faults = texts.map(|text| ModelFile::parse(&text).unwrap_err().to_string());
     let faults = faults.map(|fault| fault.replace("; `hostler predict train` writes one", ""));
@@ -112,6 +121,8 @@ fn a_file_that_is_no_model_is_refused_with_what_is_wrong() {
         `medians` of the model: row 0 is about no known user, group or GPUs
         `tree` of the model: 0 nodes; 1 to 1048576 are allowed
         `tree` of the model: node 0 leads nowhere; train it again
-        `tree` of the model: node 0 leads nowhere; train it again"#]]
+        `tree` of the model: node 0 leads nowhere; train it again
+        `tree` of the model: node 0 leads nowhere; train it again
+        `tree` of the model: node 1 leads nowhere; train it again"#]]
     .assert_eq(&faults.join("\n"));
 }

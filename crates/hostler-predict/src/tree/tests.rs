@@ -5,16 +5,13 @@ use hostler_core::random::Random;
 
 use super::*;
 
-/// Rows of two numbers with a run time in seconds.
-fn samples(rows: &[(i64, i64, u64)]) -> Vec<Sample<2>> {
-    let sample = |(first, second, run): &(i64, i64, u64)| Sample {
-        row: [*first, *second],
-        run: Span::from_secs(*run),
-    };
+/// Rows of two numbers with a value.
+fn samples(rows: &[(i64, i64, i64)]) -> Vec<Sample<2>> {
+    let sample = |&(first, second, value): &(i64, i64, i64)| Sample { row: [first, second], value };
     rows.iter().map(sample).collect()
 }
 
-fn check(rows: &[(i64, i64, u64)], growth: Growth, expected: Expect) {
+fn check(rows: &[(i64, i64, i64)], growth: Growth, expected: Expect) {
     let tree = Tree::fit(&samples(rows), growth).unwrap();
     assert_eq!(tree.fault(2), None);
     let mut text = String::new();
@@ -25,7 +22,7 @@ fn check(rows: &[(i64, i64, u64)], growth: Growth, expected: Expect) {
 fn draw(tree: &Tree, at: usize, depth: usize, text: &mut String) {
     *text += &"  ".repeat(depth);
     match tree.nodes[at] {
-        Node::Leaf { run, spread } => *text += &format!("{run} ± {spread}\n"),
+        Node::Leaf(Leaf { middle, spread }) => *text += &format!("{middle} ± {spread}\n"),
         Node::Split { feature, at_most, below, above } => {
             *text += &format!("number {feature} at most {at_most}?\n");
             draw(tree, below as usize, depth + 1, text);
@@ -35,17 +32,17 @@ fn draw(tree: &Tree, at: usize, depth: usize, text: &mut String) {
 }
 
 #[test]
-fn a_cut_leaves_the_least_distance_from_the_medians_of_logarithms() {
-    // Logarithms in units of ln 2: 0 1 2 3 4. Cut after the first: 0 + 4 are left; after the
-    // second: 1 + 2; after the third: 2 + 1; after the fourth: 4 + 0. The first of equals wins.
-    let rows = [(1, 0, 1), (2, 0, 2), (3, 0, 4), (4, 0, 8), (5, 0, 16)];
+fn a_cut_leaves_the_least_distance_from_the_medians() {
+    // Cut after the first, 0 + 40 are left; after the second 10 + 20; after the third 20 + 10;
+    // after the fourth 40 + 0. The first of equals wins.
+    let rows = [(1, 0, 0), (2, 0, 10), (3, 0, 20), (4, 0, 30), (5, 0, 40)];
     check(
         &rows,
         Growth { depth_max: 1, leaf_min: 1 },
         expect![[r#"
             number 0 at most 2?
-              1.5 ± 0.5
-              8 ± 6
+              5 ± 5
+              30 ± 10
         "#]],
     );
 }
@@ -108,8 +105,9 @@ fn a_cut_that_does_not_help_is_not_made() {
 fn the_order_of_samples_does_not_matter() {
     let mut random = Random::new(3);
     let mut draw = |most: u64| (random.uniform() * most as f64) as u64;
-    let mut rows: Vec<(i64, i64, u64)> =
-        (0..500).map(|_| (draw(20) as i64, draw(1000) as i64 - 500, 1 + draw(100))).collect();
+    let mut rows: Vec<(i64, i64, i64)> = (0..500)
+        .map(|_| (draw(20) as i64, draw(1000) as i64 - 500, draw(100) as i64 - 50))
+        .collect();
     let growth = Growth { depth_max: 8, leaf_min: 3 };
     let tree = Tree::fit(&samples(&rows), growth).unwrap();
     assert!(tree.len() > 50, "{}", tree.len());
@@ -124,11 +122,11 @@ fn every_cut_is_as_good_as_the_best_found_by_trying_all() {
     let mut draw = |most: u64| (random.uniform() * most as f64) as u64;
     let growth = Growth { depth_max: 1, leaf_min: 2 };
     for _ in 0..50 {
-        let rows: Vec<(i64, i64, u64)> =
-            (0..12).map(|_| (draw(6) as i64, draw(6) as i64, 1 + draw(50))).collect();
+        let rows: Vec<(i64, i64, i64)> =
+            (0..12).map(|_| (draw(6) as i64, draw(6) as i64, draw(50) as i64)).collect();
         let samples = samples(&rows);
         let error_of = |side: &[&Sample<2>]| {
-            let mut logs: Vec<i64> = side.iter().map(|sample| log_micro(sample.run)).collect();
+            let mut logs: Vec<i64> = side.iter().map(|sample| sample.value).collect();
             logs.sort_unstable();
             logs.iter().map(|log| (log - logs[(logs.len() - 1) / 2]).abs()).sum::<i64>()
         };
@@ -142,7 +140,7 @@ fn every_cut_is_as_good_as_the_best_found_by_trying_all() {
         let best = tried.filter_map(|(feature, at_most)| error_at(feature, at_most)).min();
         let found = match Tree::fit(&samples, growth).unwrap().nodes[0] {
             Node::Split { feature, at_most, .. } => error_at(feature as usize, at_most).unwrap(),
-            Node::Leaf { .. } => whole,
+            Node::Leaf(_) => whole,
         };
         assert_eq!(found, best.unwrap_or(whole).min(whole), "{rows:?}");
     }
