@@ -90,8 +90,8 @@ fn trees_grow_after_a_quarter_more_jobs_from_the_latest_only() {
 
 #[test]
 fn a_spread_is_that_of_the_factors_by_which_medians_were_off() {
-    // Runs of 100 s, but for three in eight of 50 s and as many of 200 s: the quartiles are a factor
-    // of two either way, so the middle half is from 50 s to 200 s.
+    // Runs of 100 s, but for three in eight of 50 s and as many of 200 s: the quartiles are a
+    // factor of two either way, so the middle half is from 50 s to 200 s.
     let mut cart = CartRun::default();
     for number in 0..400 {
         let run = [100, 50, 200, 50, 200, 50, 200, 100][number % 8];
