@@ -9,13 +9,7 @@ use hostler_sim::trace::{Severity, check};
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for flavour in [Flavour::Estimate, Flavour::Gang] {
         let (mut imported, mut faults) = (Imported::default(), Faults::default());
-        read_pai_sim(
-            &mut &bytes[..],
-            "pai.csv",
-            flavour,
-            &mut imported,
-            &mut faults,
-        );
+        read_pai_sim(&mut &bytes[..], "pai.csv", flavour, &mut imported, &mut faults);
         if !faults.list.is_empty() {
             continue;
         }
@@ -23,10 +17,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         drop_bad(&mut trace);
         shift_to_zero(&mut trace);
         let is_error = |severity| severity == Severity::Error;
-        assert!(
-            !check(&trace)
-                .iter()
-                .any(|finding| is_error(finding.severity()))
-        );
+        assert!(!check(&trace).iter().any(|finding| is_error(finding.severity())));
     }
 });

@@ -2,8 +2,11 @@
 //!
 //! Looks at the empty cluster, whether its nodes are up or not; what is free now is no concern.
 
+use crate::capacity::Capacity;
+use crate::cluster::{Health, Node, Power};
 use crate::job::{Demand, JobSpec, Locality};
 use crate::reason::Reason;
+use crate::stage::{Place, place_job};
 use crate::state::ClusterState;
 use crate::view::View;
 
@@ -12,6 +15,8 @@ use crate::view::View;
 pub struct Census {
     kinds: Vec<Kind>,
     nodes: usize,
+    /// All nodes, up and free, to place jobs with several roles on trial; made when one comes.
+    empty: Option<Capacity>,
 }
 
 struct Kind {
@@ -36,12 +41,27 @@ impl Census {
                 None => self.kinds.push(Kind { example: at, count: 1 }),
             }
         }
-        self.nodes = state.nodes().len();
+        if self.nodes != state.nodes().len() {
+            self.nodes = state.nodes().len();
+            self.empty = None;
+        }
     }
 
-    /// Why the job can never run, if so. Roles are looked at one by one.
-    pub fn objection(&self, view: &View<'_>, spec: &JobSpec) -> Option<Reason> {
-        spec.gangs.iter().find_map(|gang| self.gang(view, &gang.demand, gang.count))
+    /// Why the job can never run, if so. Several roles must fit the empty cluster together, placed
+    /// by the rule that will place them.
+    pub fn objection(
+        &mut self,
+        view: &View<'_>,
+        spec: &JobSpec,
+        place: &dyn Place,
+    ) -> Option<Reason> {
+        let alone = spec.gangs.iter().find_map(|gang| self.gang(view, &gang.demand, gang.count));
+        if alone.is_some() || spec.gangs.len() == 1 {
+            return alone;
+        }
+        let empty = self.empty.get_or_insert_with(|| empty_cluster(view));
+        let short = place_job(place, empty, spec).err()?;
+        Some(Reason::TooLarge { tasks: spec.tasks(), fit: short.fit })
     }
 
     fn gang(&self, view: &View<'_>, demand: &Demand, count: u32) -> Option<Reason> {
@@ -79,6 +99,15 @@ impl Census {
         }
         racks.into_iter().map(|(_, slots)| slots).max().unwrap_or(0)
     }
+}
+
+fn empty_cluster(view: &View<'_>) -> Capacity {
+    let mut empty = Capacity::default();
+    view.models().iter().for_each(|model| empty.add_model(model));
+    for node in view.nodes() {
+        empty.add_node(&Node { health: Health::Up, power: Power::On, ..node.clone() });
+    }
+    empty
 }
 
 /// Tasks that an empty node of this kind holds.

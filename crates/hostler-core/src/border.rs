@@ -48,6 +48,9 @@ pub enum Refused {
     /// A node's GPUs and their model disagree, or are too many.
     #[error("node {0}: its GPUs make no sense")]
     Devices(u32),
+    /// A profile says that some job makes no progress at all.
+    #[error("profile {0}: a speed is zero")]
+    Standstill(u32),
     /// A job asks for something that makes no sense.
     #[error("job {job}: {fault}")]
     Job {
@@ -89,6 +92,13 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::NodeDrain { node, .. }
         | Event::PowerChanged { node, .. } => known_node(state, *node),
         Event::Submitted { job, spec } => submitted(state, *job, spec),
+        Event::Profiled { key, profile } => {
+            if profile.is_sane() {
+                Ok(())
+            } else {
+                Err(Refused::Standstill(key.0))
+            }
+        }
         Event::Cancelled { .. }
         | Event::HoldChanged { .. }
         | Event::Started { .. }
@@ -97,7 +107,6 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::Checkpointed { .. }
         | Event::Stopped { .. }
         | Event::Estimated { .. }
-        | Event::Profiled { .. }
         | Event::Load { .. }
         | Event::Solved { .. }
         | Event::ModelLoaded { .. }

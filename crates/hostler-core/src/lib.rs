@@ -12,6 +12,7 @@ pub mod decision;
 pub mod engine;
 pub mod event;
 pub mod executor;
+pub mod hope;
 pub mod id;
 pub mod job;
 pub mod limits;

@@ -49,9 +49,6 @@ pub const DECISIONS_PER_JOB_MAX: usize = 4;
 /// more than the preemption saves.
 pub const PREEMPTORS_PER_STEP_MAX: usize = 64;
 
-/// Waiting jobs that one preempting step looks at, best first.
-pub const RANKS_PER_STEP_MAX: usize = 4096;
-
 /// Questions to a policy at one instant without time moving on: a policy that starts and stops
 /// the same job for ever is a bug, found by this bound.
 pub const STEPS_PER_INSTANT_MAX: u32 = 1_000_000;

@@ -61,6 +61,8 @@ pub struct Lease {
     pub expected_end: Time,
     /// Believed speed there.
     pub rate: Rate,
+    /// Time that it takes to load what was saved before work goes on.
+    pub load: Span,
     /// Reference work that was safe when the stay began.
     pub base: Span,
     /// Reference work done in this stay as of the last report, and when that was.
@@ -117,7 +119,7 @@ impl Lease {
     pub fn believed_done(&self, now: Time) -> Span {
         let (seen, done) = match (self.progress, self.started) {
             (Some(report), _) => report,
-            (None, Some(started)) => (started, Span::ZERO),
+            (None, Some(started)) => (started + self.load, Span::ZERO),
             (None, None) => return self.base,
         };
         self.base + done + now.since(seen).work_at(self.rate)

@@ -15,7 +15,7 @@ use crate::job::Phase;
 use crate::placement::Placement;
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// Decisions of one step.
 pub struct Plan<'a> {
@@ -132,7 +132,7 @@ impl<'a> Plan<'a> {
         };
         self.free.release(&current.placement);
         if let Err(refusal) = self.free.book(&placement) {
-            self.free.book(&current.placement).expect("it was booked a moment ago");
+            self.free.book_again(&current.placement);
             return Err(PlanError::Taken(refusal));
         }
         let placement = Arc::new(placement);
@@ -191,6 +191,8 @@ impl<'a> Plan<'a> {
 
     /// Asks to be woken at `at`, if nothing happens before.
     pub fn wake_at(&mut self, at: Time) {
+        // A time that has come would bring the question back at once, for ever.
+        let at = at.max(self.state.now() + Span(1));
         if self.state.wake_at().is_none_or(|known| at < known) {
             self.decisions.push(Decision::WakeAt { at });
         }

@@ -160,10 +160,21 @@ pub fn settings<Config: DeserializeOwned>(
     kind: &str,
     table: &toml::Table,
 ) -> Result<Config, PolicyError> {
-    toml::Value::Table(table.clone()).try_into().map_err(|error: toml::de::Error| {
-        let fault = error.message().trim().replace('\n', " ");
-        PolicyError::Settings { kind: kind.to_owned(), fault }
+    read(table).map_err(|fault| {
+        // Alone, the setting at fault fails too: then its name is known.
+        let alone = table.iter().find_map(|(key, value)| {
+            let one = toml::Table::from_iter([(key.clone(), value.clone())]);
+            let fault = read::<Config>(&one).err()?;
+            let named = fault.contains(&format!("`{key}`"));
+            Some(if named { fault } else { format!("`{key}`: {fault}") })
+        });
+        PolicyError::Settings { kind: kind.to_owned(), fault: alone.unwrap_or(fault) }
     })
+}
+
+fn read<Config: DeserializeOwned>(table: &toml::Table) -> Result<Config, String> {
+    let read = toml::Value::Table(table.clone()).try_into();
+    read.map_err(|error: toml::de::Error| error.message().trim().replace('\n', " "))
 }
 
 /// The default settings as a table. Settings without a default are left out.

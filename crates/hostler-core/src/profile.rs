@@ -33,6 +33,14 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether every speed lets work come to an end.
+    pub fn is_sane(&self) -> bool {
+        let models = self.models.iter().map(|(_, rate)| rate);
+        let reach = self.reach.iter().map(|(_, rate)| rate);
+        let pairs = self.pairs.iter().map(|(_, rate)| rate);
+        models.chain(reach).chain(pairs).chain(&self.shared).all(|rate| rate.0 > 0)
+    }
+
     /// Speed on `model`, alone and close together.
     pub fn on(&self, model: ModelId) -> Rate {
         lookup(&self.models, &model).unwrap_or(Rate::FULL)

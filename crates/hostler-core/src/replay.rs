@@ -48,6 +48,12 @@ pub enum ReplayError {
         /// What is taken.
         fault: Refusal,
     },
+    /// Facts and decisions do not alternate, or the times do not agree.
+    #[error("record {record}: facts and the decisions on them do not go together")]
+    Order {
+        /// Number of the record, from one.
+        record: u64,
+    },
     /// The policy decided otherwise this time.
     #[error("record {record}: the policy decides otherwise this time")]
     Mismatch {
@@ -72,6 +78,16 @@ impl<Watcher: Watch> Replay<Watcher> {
         self.records += 1;
         let number = self.records;
         let proposed = self.proposed.take();
+        // Every instant of facts has its decisions, if only none.
+        let in_order = match record {
+            Record::Input { .. } => proposed.is_none(),
+            Record::Output { at, .. } => {
+                *at == self.engine.state().now() && (proposed.is_some() || !self.ask_again)
+            }
+        };
+        if !in_order {
+            return Err(ReplayError::Order { record: number });
+        }
         match record {
             Record::Input { at, events } => self.take_in(*at, events)?,
             Record::Output { asked, decisions, .. } => {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::{Health, Power};
+use crate::cluster::{Health, Power, Share};
 use crate::decision::Decision;
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
 use crate::job::{Job, Locality, Phase};
@@ -76,6 +76,8 @@ pub fn verify(state: &ClusterState, decisions: &[Decision]) -> Result<(), Violat
         moved: BTreeSet::new(),
         added: Vec::new(),
         next_lease: state.next_lease(),
+        rejected: BTreeSet::new(),
+        changed: BTreeSet::new(),
     };
     for decision in decisions {
         check.decision(decision)?;
@@ -89,6 +91,9 @@ struct Check<'a> {
     moved: BTreeSet<LeaseId>,
     added: Vec<&'a Placement>,
     next_lease: LeaseId,
+    rejected: BTreeSet<JobId>,
+    /// Nodes that are switched or divided another way.
+    changed: BTreeSet<NodeId>,
 }
 
 impl<'a> Check<'a> {
@@ -103,11 +108,18 @@ impl<'a> Check<'a> {
                 self.placement(job, placement)?;
                 self.added.push(placement);
             }
-            Decision::Reject { job, .. } | Decision::Hold { job, .. } => {
+            Decision::Reject { job, .. } => {
+                self.waiting(*job)?;
+                self.rejected.insert(*job);
+            }
+            Decision::Hold { job, .. } => {
                 self.waiting(*job)?;
             }
             Decision::Admit { job } => {
-                self.state.job(*job).ok_or(Violation::NotWaiting(*job))?;
+                let known = self.state.job(*job).is_some() && !self.rejected.contains(job);
+                if !known {
+                    return Err(Violation::NotWaiting(*job));
+                }
             }
             Decision::Stop { lease, .. } => {
                 let job = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?.job;
@@ -128,13 +140,16 @@ impl<'a> Check<'a> {
                 if device.0 >= self.state.device_count() {
                     return Err(Violation::NoDevice(*device));
                 }
-                self.empty(self.state.node_of(*device))?;
+                let node = self.state.node_of(*device);
+                self.empty(node)?;
+                self.changed.insert(node);
             }
             Decision::SetPower { node, power } => {
                 if *power == Power::On {
                     return Err(Violation::InUse(*node));
                 }
                 self.empty(*node)?;
+                self.changed.insert(*node);
             }
             Decision::Solve { .. } | Decision::WakeAt { .. } => {}
         }
@@ -208,7 +223,12 @@ impl<'a> Check<'a> {
             && (!demand.names_models() || allowed);
         let devices = node.first_device.0..node.first_device.0 + node.spec.gpus;
         let inside = |slice: &Slice| devices.contains(&slice.device.0);
-        let sane = part.slices.iter().all(|slice| inside(slice) && slice.share.is_sane());
+        // A whole GPU is held whole; a part of one may be held in any way.
+        let as_asked = |slice: &Slice| demand.gpu.is_fraction() || slice.share == Share::Whole;
+        let sane = part
+            .slices
+            .iter()
+            .all(|slice| inside(slice) && as_asked(slice) && slice.share.is_sane());
         if matches && sane { Ok(()) } else { Err(mismatch) }
     }
 
@@ -217,6 +237,9 @@ impl<'a> Check<'a> {
         let added = self.added.iter().flat_map(|placement| &placement.parts);
         let mut change = Change::default();
         for part in added {
+            if self.changed.contains(&part.node) {
+                return Err(Violation::InUse(part.node));
+            }
             change.count(self.state, part, 1)?;
         }
         for lease in &self.moved {

@@ -27,6 +27,7 @@ fn node() -> impl Strategy<Value = String> {
 struct JobText {
     at: u32,
     words: String,
+    role: Option<String>,
     limited: bool,
 }
 
@@ -37,7 +38,12 @@ fn job() -> impl Strategy<Value = JobText> {
     let request = (gpus, 1u32..6, 1u32..5, 0u32..1500, model, locality);
     let time = (0u32..200, 1u32..300, 1u32..400, prop::option::of(100u32..400));
     let state = (0u32..4, 0u32..20, 0u32..20, prop::sample::select(vec![0u32, 10, 50]));
-    (request, time, state).prop_map(|(request, time, state)| {
+    let gpus = prop::sample::select(vec!["0", "0.5", "1", "2"]);
+    let role = (gpus, 1u32..4, 1u32..5, 0u32..800).prop_map(|(gpus, count, cpu, mem)| {
+        format!("role gpus {gpus} count {count} cpu {cpu} mem {mem}")
+    });
+    let role = prop::option::weighted(0.2, role);
+    (request, time, state, role).prop_map(|(request, time, state, role)| {
         let (gpus, count, cpu, mem, model, locality) = request;
         let (at, run, estimate, limit) = time;
         let (priority, save, load, every) = state;
@@ -46,7 +52,7 @@ fn job() -> impl Strategy<Value = JobText> {
             "gpus {gpus} count {count} cpu {cpu} mem {mem}{model}{locality} for {run} estimate \
              {estimate} priority {priority} save {save} load {load} every {every}{limit_words}"
         );
-        JobText { at, words, limited: limit.is_some() }
+        JobText { at, words, role, limited: limit.is_some() }
     })
 }
 
@@ -85,6 +91,9 @@ fn scenario() -> impl Strategy<Value = String> {
         }
         for (at, job) in jobs.iter().enumerate() {
             writeln!(text, "job j{at} at {} {}", job.at, job.words).expect("writing to a string");
+            if let Some(role) = &job.role {
+                writeln!(text, "{role}").expect("writing to a string");
+            }
         }
         for fault in &faults {
             let line = fault_line(fault, nodes.len(), &jobs);
@@ -113,16 +122,23 @@ fn fault_line(fault: &FaultText, nodes: usize, jobs: &[JobText]) -> Option<Strin
     })
 }
 
-/// Every policy as it comes, and with preemption where it can.
+/// Every policy as it comes, and with each of the settings that change its passes.
 fn variants() -> Vec<(&'static str, toml::Table)> {
+    let table = |text: &str| text.parse::<toml::Table>().expect("settings of a test");
     let mut variants = Vec::new();
     for def in hostler_policies::all() {
+        let has = |name: &str| def.settings.iter().any(|setting| setting.name == name);
         variants.push((def.kind, toml::Table::new()));
-        if def.settings.iter().any(|setting| setting.name == "preempt") {
-            for preempt in [false, true] {
-                let table = toml::Table::from_iter([("preempt".to_owned(), preempt.into())]);
-                variants.push((def.kind, table));
-            }
+        if has("preempt") {
+            variants.push((def.kind, table("preempt = true")));
+            variants.push((def.kind, table("preempt = false")));
+        }
+        if has("preempt") && has("head") {
+            variants.push((def.kind, table("preempt = true\nhead = 'blocks'")));
+            variants.push((def.kind, table("preempt = true\nplace = 'consolidate'")));
+        }
+        if has("head") && has("place") {
+            variants.push((def.kind, table("head = 'skips'\nplace = 'spread'")));
         }
     }
     variants

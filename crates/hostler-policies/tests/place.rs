@@ -104,13 +104,15 @@ fn a_single_task_goes_to_the_first_the_tightest_or_the_roomiest_node() {
         &gpus(1.0),
         1,
         expect![[r#"
-        FirstFit
-          node0 1: 0
-        BestFit, Consolidate
-          node2 1: 14
-        Spread
-          node1 1: 4
-    "#]],
+            FirstFit
+              node0 1: 0
+            BestFit, Consolidate
+              node2 1: 14
+            Spread
+              node1 1: 4
+            Balance
+              node0 1: 0
+        "#]],
     );
 }
 
@@ -125,23 +127,26 @@ fn a_gang_packs_consolidates_or_spreads() {
         &gpus(1.0),
         8,
         expect![[r#"
-        FirstFit
-          node0 1: 3
-          node1 6: 6 7 8 9 10 11
-          node2 1: 12
-        BestFit
-          node0 1: 3
-          node3 3: 17 18 19
-          node2 4: 12 13 14 15
-        Consolidate
-          node1 6: 6 7 8 9 10 11
-          node3 2: 17 18
-        Spread
-          node1 3: 6 7 8
-          node2 2: 12 13
-          node3 2: 17 18
-          node0 1: 3
-    "#]],
+            FirstFit
+              node0 1: 3
+              node1 6: 6 7 8 9 10 11
+              node2 1: 12
+            BestFit
+              node0 1: 3
+              node3 3: 17 18 19
+              node2 4: 12 13 14 15
+            Consolidate
+              node1 6: 6 7 8 9 10 11
+              node3 2: 17 18
+            Spread
+              node1 3: 6 7 8
+              node2 2: 12 13
+              node3 2: 17 18
+              node0 1: 3
+            Balance
+              node2 4: 12 13 14 15
+              node1 4: 6 7 8 9
+        "#]],
     );
 }
 
@@ -155,18 +160,20 @@ fn consolidation_takes_the_tightest_node_that_holds_all() {
         &gpus(1.0),
         4,
         expect![[r#"
-        FirstFit
-          node0 4: 0 1 2 3
-        BestFit
-          node1 3: 13 14 15
-          node2 1: 18
-        Consolidate
-          node2 4: 18 19 20 21
-        Spread
-          node0 2: 0 1
-          node2 1: 18
-          node1 1: 13
-    "#]],
+            FirstFit
+              node0 4: 0 1 2 3
+            BestFit
+              node1 3: 13 14 15
+              node2 1: 18
+            Consolidate
+              node2 4: 18 19 20 21
+            Spread
+              node0 2: 0 1
+              node2 1: 18
+              node1 1: 13
+            Balance
+              node0 4: 0 1 2 3
+        "#]],
     );
 }
 
@@ -178,13 +185,15 @@ fn four_quarters_share_one_device_unless_spread() {
         &gpus(0.25),
         4,
         expect![[r#"
-        FirstFit, BestFit, Consolidate
-          node0 4: 0 0 0 0
-        Spread
-          node0 2: 0 0
-          node1 1: 2
-          node2 1: 4
-    "#]],
+            FirstFit, BestFit, Consolidate
+              node0 4: 0 0 0 0
+            Spread
+              node0 2: 0 0
+              node1 1: 2
+              node2 1: 4
+            Balance
+              node0 4: 0 0 0 0
+        "#]],
     );
 }
 
@@ -198,24 +207,26 @@ fn a_gang_that_must_share_a_rack_stays_in_one() {
         &demand,
         6,
         expect![[r#"
-        FirstFit, BestFit
-          node1 4: 4 5 6 7
-          node2 2: 8 9
-        Consolidate
-          node3 6: 13 14 15 16 17 18
-        Spread
-          node3 4: 13 14 15 16
-          node4 2: 20 21
-    "#]],
+            FirstFit, BestFit
+              node1 4: 4 5 6 7
+              node2 2: 8 9
+            Consolidate
+              node3 6: 13 14 15 16 17 18
+            Spread
+              node3 4: 13 14 15 16
+              node4 2: 20 21
+            Balance
+              node3 6: 13 14 15 16 17 18
+        "#]],
     );
     check(
         &free,
         &demand,
         10,
         expect![[r#"
-        FirstFit, BestFit, Consolidate, Spread
-          9 would fit
-    "#]],
+            FirstFit, BestFit, Consolidate, Spread, Balance
+              9 would fit
+        "#]],
     );
 }
 
@@ -230,40 +241,40 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
         &near(Locality::Node),
         5,
         expect![[r#"
-        FirstFit, BestFit, Consolidate
-          node0 5: 3 4 5 6 7
-        Spread
-          node1 5: 9 10 11 12 13
-    "#]],
+            FirstFit, BestFit, Consolidate
+              node0 5: 3 4 5 6 7
+            Spread, Balance
+              node1 5: 9 10 11 12 13
+        "#]],
     );
     check(
         &free,
         &near(Locality::Node),
         8,
         expect![[r#"
-        FirstFit, BestFit, Consolidate, Spread
-          7 would fit
-    "#]],
+            FirstFit, BestFit, Consolidate, Spread, Balance
+              7 would fit
+        "#]],
     );
     check(
         &free,
         &near(Locality::Island),
         3,
         expect![[r#"
-        FirstFit, BestFit, Consolidate
-          node0 3: 4 5 6
-        Spread
-          node1 3: 9 10 11
-    "#]],
+            FirstFit, BestFit, Consolidate
+              node0 3: 4 5 6
+            Spread, Balance
+              node1 3: 9 10 11
+        "#]],
     );
     check(
         &free,
         &near(Locality::Island),
         5,
         expect![[r#"
-        FirstFit, BestFit, Consolidate, Spread
-          4 would fit
-    "#]],
+            FirstFit, BestFit, Consolidate, Spread, Balance
+              4 would fit
+        "#]],
     );
 }
 
@@ -275,11 +286,13 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
         &gpus(1.0),
         1,
         expect![[r#"
-        FirstFit
-          node0 1: 0
-        BestFit, Consolidate, Spread
-          node1 1: 2
-    "#]],
+            FirstFit
+              node0 1: 0
+            BestFit, Consolidate, Spread
+              node1 1: 2
+            Balance
+              node0 1: 0
+        "#]],
     );
     let ordered =
         Demand { models: Models::Ordered(Box::new([ModelId(1), ModelId(0)])), ..gpus(1.0) };
@@ -288,9 +301,9 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
         &ordered,
         1,
         expect![[r#"
-        FirstFit, BestFit, Consolidate, Spread
-          node0 1: 0
-    "#]],
+            FirstFit, BestFit, Consolidate, Spread, Balance
+              node0 1: 0
+        "#]],
     );
 }
 

@@ -48,9 +48,13 @@ fn what_is_wrong_is_named_with_what_would_do() {
     );
     check_fault(
         "kind = 'fifo'\nplace = 'worst-fit'",
-        expect![
-            "invalid settings for policy `fifo`: unknown variant `worst-fit`, expected one of `first-fit`, `best-fit`, `consolidate`, `spread`"
-        ],
+        expect![[r#"
+            invalid settings for policy `fifo`: `place`: unknown variant `worst-fit`, expected one of `first-fit`, `best-fit`, `consolidate`, `spread`, `balance`"#]],
+    );
+    check_fault(
+        "kind = 'sjf'\npreempt = 'maybe'",
+        expect![[r#"
+            invalid settings for policy `sjf`: `preempt`: invalid type: string "maybe", expected a boolean"#]],
     );
     check_fault(
         "kind = ",

@@ -3,7 +3,7 @@
 //! Reads every file of the project and reports each broken rule as `path:line: what; what to do`.
 //! Formatting and anything that needs types is left to `rustfmt` and `clippy`.
 
-mod files;
+pub mod files;
 mod functions;
 mod layout;
 mod lexer;

@@ -4,10 +4,29 @@
 //! ordered move there is.
 
 /// A set of node numbers.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct BitSet {
     words: Vec<u64>,
     len: u32,
+}
+
+impl Clone for BitSet {
+    fn clone(&self) -> BitSet {
+        // Most sets are empty, whatever they held before.
+        if self.is_empty() {
+            return BitSet::default();
+        }
+        BitSet { words: self.words.clone(), len: self.len }
+    }
+
+    fn clone_from(&mut self, source: &BitSet) {
+        if !source.is_empty() {
+            self.words.clone_from(&source.words);
+        } else if !self.is_empty() {
+            self.words.fill(0);
+        }
+        self.len = source.len;
+    }
 }
 
 impl PartialEq for BitSet {
@@ -100,6 +119,19 @@ mod tests {
         });
         assert_eq!(seen, [3, 200]);
         assert_eq!(set.len, 2);
+    }
+
+    #[test]
+    fn a_copy_into_a_used_set_holds_what_the_source_holds() {
+        let (mut source, mut copy) = (BitSet::default(), BitSet::default());
+        copy.insert(200);
+        copy.clone_from(&source);
+        assert_eq!(copy, source);
+        source.insert(3);
+        copy.clone_from(&source);
+        assert_eq!(copy, source);
+        copy.insert(4);
+        assert_ne!(copy, source);
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Capacity {
     fn model_allowed(&self, node: &NodeFree, demand: &Demand) -> bool {
         node.class > 0
             && demand.models.set().contains(ModelId(u32::from(node.class) - 1))
-            && demand.gpu_mem <= self.size_of_class(node.class).mem
+            && (demand.gpu.0 == 0 || demand.gpu_mem <= self.size_of_class(node.class).mem)
     }
 
     /// GPU memory that each task books on a device of the node.

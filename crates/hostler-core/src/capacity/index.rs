@@ -35,11 +35,24 @@ pub enum Walk {
 type ByCores = [BitSet; CORE_CLASSES];
 
 /// Nodes of one GPU class by free room.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ClassIndex {
     levels: Vec<ByCores>,
     rests: [ByCores; REST_CLASSES],
     counts: [Counts; CORE_CLASSES],
+}
+
+impl Clone for ClassIndex {
+    fn clone(&self) -> ClassIndex {
+        let ClassIndex { levels, rests, counts } = self;
+        ClassIndex { levels: levels.clone(), rests: rests.clone(), counts: counts.clone() }
+    }
+
+    fn clone_from(&mut self, source: &ClassIndex) {
+        self.levels.clone_from(&source.levels);
+        self.rests.clone_from(&source.rests);
+        self.counts.clone_from(&source.counts);
+    }
 }
 
 /// What the nodes with about equally many free cores have, for bounds.
@@ -95,16 +108,14 @@ impl ClassIndex {
         }
     }
 
-    /// At most this many tasks of `demand` fit here.
-    pub(super) fn slots_bound(&self, demand: &Demand) -> u32 {
+    /// At most this many tasks of `demand` fit here: what the nodes hold, by free cores.
+    pub(super) fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {
         let least = core_class(demand.cpu);
-        let classes =
-            self.counts.iter().enumerate().skip(least).filter(|(_, counts)| counts.nodes > 0);
-        let bounds = classes.map(|(class, counts)| {
+        let classes = self.counts.iter().enumerate().skip(least);
+        classes.filter(|(_, counts)| counts.nodes > 0).map(|(class, counts)| {
             let by_cores = counts.nodes.saturating_mul(tasks_by_cores(class, demand.cpu));
             by_cores.min(counts.by_gpu(demand.gpu))
-        });
-        bounds.fold(0, u32::saturating_add)
+        })
     }
 
     /// Visits nodes whose untouched devices number at least `least`, in the order of `walk`.
@@ -176,9 +187,12 @@ impl Counts {
         let Some(per_whole) = 1000u32.checked_div(gpu.0) else { return u32::MAX };
         let per_rest = |(class, count): (usize, &u32)| {
             let most = (class as u32 * u32::from(COUNT_STEP) + u32::from(COUNT_STEP) - 1).min(1000);
-            count * (most / gpu.0)
+            count.saturating_mul(most / gpu.0)
         };
-        let rests: u32 = self.touched_devices.iter().enumerate().map(per_rest).sum();
+        // Lower classes hold none; most of the others are empty, and a division costs.
+        let least = gpu.0 as usize / usize::from(COUNT_STEP);
+        let held = self.touched_devices.iter().enumerate().skip(least);
+        let rests: u32 = held.filter(|(_, count)| **count > 0).map(per_rest).sum();
         rests + self.whole_devices * per_whole
     }
 }

@@ -9,12 +9,32 @@ impl Capacity {
     /// At most this many tasks fit, by GPUs and CPU: cheap, and tight enough to skip searches
     /// that would fail.
     pub fn slots_bound(&self, demand: &Demand) -> u32 {
+        self.slots_bounds(demand).fold(0, u32::saturating_add)
+    }
+
+    /// Whether `count` tasks may fit: as [`Capacity::slots_bound`], counted no further than that.
+    pub fn may_hold(&self, demand: &Demand, count: u32) -> bool {
+        let mut bound: u32 = 0;
+        let mut enough = |more: u32| {
+            bound = bound.saturating_add(more);
+            bound >= count
+        };
+        count == 0 || self.slots_bounds(demand).any(&mut enough)
+    }
+
+    /// Whether a node may hold a task of `demand` when enough of it is free.
+    pub fn suits(&self, id: NodeId, demand: &Demand) -> bool {
+        let node = &self.nodes[id.index()];
+        let allowed = || class_in(demand.models.set(), node.class);
+        node.usable && (!demand.names_models() || allowed())
+    }
+
+    fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {
         let allowed = demand.models.set();
         let classes = self.classes.iter().enumerate();
         classes
-            .filter(|(class, _)| demand.gpu.0 == 0 || class_in(allowed, *class as u8))
-            .map(|(_, index)| index.slots_bound(demand))
-            .fold(0, u32::saturating_add)
+            .filter(move |(class, _)| !demand.names_models() || class_in(allowed, *class as u8))
+            .flat_map(|(_, index)| index.slots_bounds(demand))
     }
 
     /// Visits nodes that may hold a task of `demand`, each once, until `visit` says stop.

@@ -2,37 +2,28 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::Bound;
 
 use super::backlog::{News, Rank};
-use super::{Pipeline, explain, no_capacity};
+use super::shapes::Queue;
+use super::{Pipeline, explain_newcomers};
 use crate::plan::Plan;
 use crate::stage::place_job;
 use crate::view::View;
 
-/// Best job of a queue that may fit: rank, shape, number of tasks. Jobs with several roles have no
-/// shape.
-type Candidate = Reverse<(Rank, Option<(usize, u32)>)>;
+/// The best job of a queue that may fit.
+type Candidate = Reverse<(Rank, Queue)>;
 
 impl Pipeline {
     pub(super) fn greedy(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>) {
         let mut heap = self.candidates(view, news, plan);
         while let Some(Reverse((rank, queue))) = heap.pop() {
-            match queue {
-                Some((shape, count)) => {
-                    if let Some(next) = self.try_shape(view, plan, rank, shape, count) {
-                        heap.push(Reverse((next, queue)));
-                    }
-                }
-                None => self.try_complex(view, plan, rank),
-            }
+            let next = match queue {
+                Queue::Shape(shape, count) => self.try_shape(view, plan, rank, shape, count),
+                Queue::Roles => self.try_roles(view, plan, rank),
+            };
+            heap.extend(next.map(|next| Reverse((next, queue))));
         }
-        for rank in &news.came {
-            if !plan.has_job(rank.1) {
-                let reason = no_capacity(plan, &view.job(rank.1).expect("it waits").spec);
-                explain(view, plan, rank, reason);
-            }
-        }
+        explain_newcomers(view, plan, news);
     }
 
     /// Heads of the queues that may have gained since the last question.
@@ -44,17 +35,8 @@ impl Pipeline {
     ) -> BinaryHeap<Candidate> {
         let shapes = &mut self.cache.shapes;
         let mut listed = Vec::new();
-        if news.all {
-            shapes.clear();
-        }
-        for (rank, spec) in &news.left {
-            shapes.remove(*rank, spec);
-        }
-        for rank in &news.came {
-            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
-            if let Some(id) = shapes.add(*rank, spec) {
-                shapes.list(id, &mut listed);
-            }
+        for id in shapes.follow(view, news) {
+            shapes.list(id, &mut listed);
         }
         shapes.freed(plan.free(), &news.freed, &mut listed);
         if news.all {
@@ -66,12 +48,11 @@ impl Pipeline {
             let shape = shapes.get(id);
             shape.listed = false;
             for (count, jobs) in shape.gangs.range(..=shape.bound) {
-                if let Some(rank) = jobs.first() {
-                    heap.push(Reverse((*rank, Some((id, *count)))));
-                }
+                let head = jobs.first().map(|rank| Reverse((*rank, Queue::Shape(id, *count))));
+                heap.extend(head);
             }
         }
-        heap.extend(shapes.complex.iter().map(|rank| Reverse((*rank, None))));
+        heap.extend(shapes.role_heads().map(Reverse));
         heap
     }
 
@@ -81,24 +62,23 @@ impl Pipeline {
         view: &View<'_>,
         plan: &mut Plan<'_>,
         rank: Rank,
-        shape: usize,
+        id: usize,
         count: u32,
     ) -> Option<Rank> {
-        let shape = self.cache.shapes.get(shape);
+        let shape = self.cache.shapes.get(id);
         shape.bound = shape.bound.min(plan.free().slots_bound(&shape.least));
         if shape.bound < count {
             return None;
         }
-        let after = (Bound::Excluded(rank), Bound::Unbounded);
-        let mut rest = shape.gangs.get(&count)?.range(after).copied();
-        if plan.has_job(rank.1) {
-            return rest.next();
-        }
+        let queue = Queue::Shape(id, count);
         let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+        if plan.has_job(rank.1) {
+            return self.cache.shapes.next(queue, rank, spec);
+        }
         let short = match place_job(&*self.place, plan.free_mut(), spec) {
             Ok(placement) => {
                 plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
-                return rest.next();
+                return self.cache.shapes.next(queue, rank, spec);
             }
             Err(short) => short,
         };
@@ -112,23 +92,22 @@ impl Pipeline {
                 None
             }
             // Memory alone is in the way: a job of the queue that asks for less may fit.
-            Ok(_) => {
-                let mem = spec.gangs[0].demand.mem;
-                rest.find(|next| {
-                    let spec = &view.job(next.1).expect("a waiting job is not over").spec;
-                    spec.gangs[0].demand.mem < mem
-                })
-            }
+            Ok(_) => self.cache.shapes.next_smaller(view, queue, rank, spec),
         }
     }
 
-    fn try_complex(&mut self, view: &View<'_>, plan: &mut Plan<'_>, rank: Rank) {
-        if plan.has_job(rank.1) {
-            return;
-        }
+    /// Tries one job with several roles. One that does not fit stands for all that ask for the
+    /// same, in this pass.
+    fn try_roles(&mut self, view: &View<'_>, plan: &mut Plan<'_>, rank: Rank) -> Option<Rank> {
         let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
-        if let Ok(placement) = place_job(&*self.place, plan.free_mut(), spec) {
+        if !plan.has_job(rank.1) {
+            let bounded = |gang: &crate::job::Gang| plan.free().may_hold(&gang.demand, gang.count);
+            if !spec.gangs.iter().all(bounded) {
+                return None;
+            }
+            let placement = place_job(&*self.place, plan.free_mut(), spec).ok()?;
             plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
         }
+        self.cache.shapes.next(Queue::Roles, rank, spec)
     }
 }

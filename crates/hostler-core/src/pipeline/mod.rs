@@ -13,6 +13,7 @@ use backlog::{Backlog, News};
 use serde::{Deserialize, Serialize};
 
 use crate::admit::Census;
+use crate::capacity::Capacity;
 use crate::job::JobSpec;
 use crate::plan::Plan;
 use crate::policy::{Cadence, Policy, SettingType, Wake};
@@ -71,6 +72,8 @@ pub struct Cache {
     census: Census,
     blocked: Option<strict::Blocked>,
     shapes: shapes::Shapes,
+    /// Memory for looks ahead; what is in it means nothing.
+    spare: Capacity,
 }
 
 impl Policy for Pipeline {
@@ -87,7 +90,7 @@ impl Policy for Pipeline {
         self.cache.census.refresh(view);
         self.turn_away(view, &mut news, plan);
         match (self.preempt, self.head) {
-            (Preempt::ByRank, _) => self.by_rank(view, plan),
+            (Preempt::ByRank, _) => self.by_rank(view, &news, plan),
             (Preempt::Never, Head::Blocks) => self.strict(view, &news, plan),
             (Preempt::Never, Head::Skips) => self.greedy(view, &news, plan),
         }
@@ -97,10 +100,11 @@ impl Policy for Pipeline {
 impl Pipeline {
     /// Rejects newcomers that can never run.
     fn turn_away(&mut self, view: &View<'_>, news: &mut News, plan: &mut Plan<'_>) {
-        let census = &self.cache.census;
+        let census = &mut self.cache.census;
+        let place = &*self.place;
         news.came.retain(|(_, id)| {
             let job = view.job(*id).expect("a waiting job is not over");
-            match census.objection(view, &job.spec) {
+            match census.objection(view, &job.spec, place) {
                 Some(reason) => plan.reject(*id, reason).is_err(),
                 None => true,
             }
@@ -113,6 +117,17 @@ fn explain(view: &View<'_>, plan: &mut Plan<'_>, rank: &backlog::Rank, reason: R
     let job = view.job(rank.1).expect("a waiting job is not over");
     if job.reason == Reason::New {
         plan.hold(rank.1, reason);
+    }
+}
+
+/// Tells newcomers that were not planned for that they do not fit.
+fn explain_newcomers(view: &View<'_>, plan: &mut Plan<'_>, news: &News) {
+    for rank in &news.came {
+        let job = view.job(rank.1).expect("a waiting job is not over");
+        if job.reason == Reason::New && !plan.has_job(rank.1) {
+            let reason = no_capacity(plan, &job.spec);
+            plan.hold(rank.1, reason);
+        }
     }
 }
 

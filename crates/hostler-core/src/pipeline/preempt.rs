@@ -3,17 +3,18 @@
 //! Nothing is remembered between questions. A job whose victims are still being stopped finds, at
 //! the next question, that what is free plus what is being freed holds it, and keeps that room.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::backlog::Rank;
-use super::shapes::coarse;
-use super::{Head, Pipeline, explain};
+use super::backlog::{News, Rank};
+use super::{Head, Pipeline, explain, explain_newcomers};
 use crate::capacity::Capacity;
 use crate::decision::{StopHow, StopWhy};
+use crate::hope::Hope;
 use crate::id::LeaseId;
-use crate::job::{Demand, JobSpec};
-use crate::limits::{PREEMPTORS_PER_STEP_MAX, RANKS_PER_STEP_MAX};
+use crate::job::JobSpec;
+use crate::limits::PREEMPTORS_PER_STEP_MAX;
 use crate::placement::{Lease, Placement};
 use crate::plan::Plan;
 use crate::reason::Reason;
@@ -33,37 +34,55 @@ struct Pass {
     /// What will be free once everything that is being stopped is gone, less what is kept for
     /// jobs that wait for it. None while it is the same as what is free.
     later: Option<Capacity>,
+    /// Memory for it; what is in it means nothing.
+    spare: Capacity,
     /// Running jobs, best first; those that were told to stop are gone.
     runners: Option<Vec<Runner>>,
-    /// Shapes that found no room, with the smallest number of tasks that did not.
-    failed: BTreeMap<Demand, u32>,
+    /// Jobs that looked for victims.
     tried: usize,
 }
 
 impl Pipeline {
-    pub(super) fn by_rank(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
-        let mut pass = Pass::default();
-        for rank in self.cache.backlog.iter().take(RANKS_PER_STEP_MAX) {
-            if plan.has_job(rank.1) {
-                continue;
-            }
-            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
-            let hopeless = pass.has_failed(spec);
-            if !hopeless
-                && (self.start_now(plan, &mut pass, rank, spec)
-                    || self.take_place(view, plan, &mut pass, rank, spec))
-            {
-                continue;
-            }
-            if !hopeless {
-                pass.note_failure(spec);
-            }
-            let reason = super::no_capacity(plan, spec);
-            explain(view, plan, &rank, reason);
-            if self.head == Head::Blocks {
+    pub(super) fn by_rank(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>) {
+        self.cache.shapes.follow(view, news);
+        let spare = std::mem::take(&mut self.cache.spare);
+        let mut pass = Pass { spare, ..Pass::default() };
+        match self.head {
+            Head::Blocks => self.strictly_by_rank(view, plan, &mut pass),
+            Head::Skips => self.greedily_by_rank(view, plan, &mut pass),
+        }
+        self.cache.spare = pass.later.unwrap_or(pass.spare);
+        explain_newcomers(view, plan, news);
+    }
+
+    fn strictly_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
+        for rank in self.cache.backlog.iter() {
+            if !plan.has_job(rank.1) && !self.get_in(view, plan, pass, rank) {
                 break;
             }
         }
+    }
+
+    /// Goes by queues of jobs that ask for the same: one that does not get in stands for those
+    /// behind it that ask for as much.
+    fn greedily_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
+        let shapes = &self.cache.shapes;
+        let mut heap: BinaryHeap<_> = shapes.heads().map(Reverse).collect();
+        while let Some(Reverse((rank, queue))) = heap.pop() {
+            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+            let next = if plan.has_job(rank.1) || self.get_in(view, plan, pass, rank) {
+                shapes.next(queue, rank, spec)
+            } else {
+                shapes.next_smaller(view, queue, rank, spec)
+            };
+            heap.extend(next.map(|next| Reverse((next, queue))));
+        }
+    }
+
+    /// Starts a job, or keeps room for it; tells whether it could.
+    fn get_in(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass, rank: Rank) -> bool {
+        let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+        self.start_now(plan, pass, rank, spec) || self.take_place(view, plan, pass, rank, spec)
     }
 
     /// Starts a job on what is free, leaving alone what is kept for others.
@@ -118,23 +137,34 @@ impl Pipeline {
             return false;
         }
         pass.tried += 1;
-        let later = pass.later.get_or_insert_with(|| after_stops(view, plan));
-        if let Ok(claim) = place_job(&*self.place, later, spec) {
-            later.book(&claim).expect("the rule chose free resources");
-            explain(view, plan, &rank, Reason::Preempting { victims: 0 });
-            return true;
-        }
-        let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan));
+        let later = pass.later.get_or_insert_with(|| {
+            let mut later = std::mem::take(&mut pass.spare);
+            after_stops(view, plan, &mut later);
+            later
+        });
+        let short = match place_job(&*self.place, later, spec) {
+            Ok(claim) => {
+                later.book(&claim).expect("the rule chose free resources");
+                explain(view, plan, &rank, Reason::Preempting { victims: 0 });
+                return true;
+            }
+            Err(short) => short,
+        };
+        let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan, rank));
         let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
-        let Some((lifted, claim)) = self.lift_until_fit(later, &runners[first..], spec) else {
+        let hope = Hope::new(spec, short);
+        // The claim leaves all others their place.
+        let of_use = |runner: &&Runner| hope.concerns(later, &runner.placement);
+        let of_use: Vec<&Runner> = runners[first..].iter().filter(of_use).collect();
+        let Some((lifted, claim)) = self.lift_until_fit(later, &of_use, spec, hope) else {
             return false;
         };
         later.book(&claim).expect("the rule chose free resources");
-        let from = runners.len() - lifted;
+        let lifted = &of_use[of_use.len() - lifted..];
         // The best of those lifted stay when the claim leaves them their place.
-        let gives_way = |runner: &&Runner| later.keep(&runner.placement).is_err();
+        let gives_way = |runner: &&&Runner| later.keep(&runner.placement).is_err();
         let victims: Vec<LeaseId> =
-            runners[from..].iter().filter(gives_way).map(|runner| runner.lease).collect();
+            lifted.iter().filter(gives_way).map(|runner| runner.lease).collect();
         runners.retain(|runner| !victims.contains(&runner.lease));
         for lease in &victims {
             plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted).expect("it runs");
@@ -148,12 +178,13 @@ impl Pipeline {
     fn lift_until_fit(
         &self,
         later: &mut Capacity,
-        runners: &[Runner],
+        runners: &[&Runner],
         spec: &JobSpec,
+        mut hope: Hope<'_>,
     ) -> Option<(usize, Placement)> {
         for (at, runner) in runners.iter().rev().enumerate() {
-            later.release(&runner.placement);
-            if may_fit(later, spec)
+            hope.release(later, &runner.placement);
+            if hope.is_worth_a_search(later)
                 && let Ok(claim) = place_job(&*self.place, later, spec)
             {
                 return Some((at + 1, claim));
@@ -165,31 +196,23 @@ impl Pipeline {
         None
     }
 
-    fn runners(&self, view: &View<'_>, plan: &Plan<'_>) -> Vec<Runner> {
+    /// Running jobs that rank after one that waits, best first. Those behind it in the line have
+    /// no others to replace.
+    fn runners(&self, view: &View<'_>, plan: &Plan<'_>, after: Rank) -> Vec<Runner> {
         let staying = view.leases().filter(|lease| !is_stopping(plan, lease));
-        let mut runners: Vec<Runner> = staying
-            .map(|lease| {
-                let job = view.job(lease.job).expect("a lease belongs to a job");
-                let rank = (self.order.key(view, job), job.id);
-                Runner { rank, lease: lease.id, placement: Arc::clone(&lease.placement) }
+        let runners = staying.filter_map(|lease| {
+            let job = view.job(lease.job).expect("a lease belongs to a job");
+            let rank = (self.order.key(view, job), job.id);
+            let placement = &lease.placement;
+            (rank.0 > after.0).then(|| Runner {
+                rank,
+                lease: lease.id,
+                placement: Arc::clone(placement),
             })
-            .collect();
+        });
+        let mut runners: Vec<Runner> = runners.collect();
         runners.sort_by_key(|runner| runner.rank);
         runners
-    }
-}
-
-impl Pass {
-    fn has_failed(&self, spec: &JobSpec) -> bool {
-        let [gang] = &*spec.gangs else { return false };
-        self.failed.get(&coarse(&gang.demand)).is_some_and(|count| *count <= gang.count)
-    }
-
-    fn note_failure(&mut self, spec: &JobSpec) {
-        if let [gang] = &*spec.gangs {
-            let least = self.failed.entry(coarse(&gang.demand)).or_insert(u32::MAX);
-            *least = gang.count.min(*least);
-        }
     }
 }
 
@@ -198,14 +221,13 @@ fn is_stopping(plan: &Plan<'_>, lease: &Lease) -> bool {
     lease.stop.is_some() || plan.has_lease(lease.id)
 }
 
-fn after_stops(view: &View<'_>, plan: &Plan<'_>) -> Capacity {
-    let mut later = plan.free().clone();
+fn after_stops(view: &View<'_>, plan: &Plan<'_>, later: &mut Capacity) {
+    later.clone_from(plan.free());
     for lease in view.leases().filter(|lease| is_stopping(plan, lease)) {
         later.release(&lease.placement);
     }
-    later
 }
 
 fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
-    spec.gangs.iter().all(|gang| free.slots_bound(&gang.demand) >= gang.count)
+    spec.gangs.iter().all(|gang| free.may_hold(&gang.demand, gang.count))
 }

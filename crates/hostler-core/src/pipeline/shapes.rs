@@ -7,21 +7,31 @@
 //! queue.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
-use super::backlog::Rank;
+use super::backlog::{News, Rank};
 use crate::capacity::{Capacity, NodeFree};
 use crate::id::NodeId;
 use crate::job::{Demand, JobSpec};
 use crate::units::{Mib, Milli};
+use crate::view::View;
 
-/// Waiting jobs by shape. Jobs with several roles are each their own.
+/// Waiting jobs by shape.
 #[derive(Default)]
 pub(super) struct Shapes {
     ids: BTreeMap<Demand, usize>,
     shapes: Vec<Shape>,
     unused: Vec<usize>,
-    /// Jobs with several roles, best first.
-    pub(super) complex: BTreeSet<Rank>,
+    /// Jobs with several roles by all that they ask for, each best first.
+    roles: BTreeMap<Box<[(Demand, u32)]>, BTreeSet<Rank>>,
+}
+
+/// Where a job waits: among jobs with one role of a shape and a number of tasks, or among those
+/// with the same several roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Queue {
+    Shape(usize, u32),
+    Roles,
 }
 
 /// Jobs whose tasks ask for the same, but for the lower digits of memory.
@@ -39,14 +49,14 @@ pub(super) struct Shape {
 const NODES_COUNTED_MAX: usize = 64;
 
 impl Shapes {
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         *self = Shapes::default();
     }
 
     /// Adds a job; the answer is its shape, unless it has several roles.
-    pub(super) fn add(&mut self, rank: Rank, spec: &JobSpec) -> Option<usize> {
+    fn add(&mut self, rank: Rank, spec: &JobSpec) -> Option<usize> {
         let [gang] = &*spec.gangs else {
-            self.complex.insert(rank);
+            self.roles.entry(roles_of(spec)).or_default().insert(rank);
             return None;
         };
         let least = coarse(&gang.demand);
@@ -75,9 +85,15 @@ impl Shapes {
         id
     }
 
-    pub(super) fn remove(&mut self, rank: Rank, spec: &JobSpec) {
+    fn remove(&mut self, rank: Rank, spec: &JobSpec) {
         let [gang] = &*spec.gangs else {
-            self.complex.remove(&rank);
+            let key = roles_of(spec);
+            if let Some(jobs) = self.roles.get_mut(&key) {
+                jobs.remove(&rank);
+                if jobs.is_empty() {
+                    self.roles.remove(&key);
+                }
+            }
             return;
         };
         let least = coarse(&gang.demand);
@@ -99,6 +115,67 @@ impl Shapes {
 
     pub(super) fn get(&mut self, id: usize) -> &mut Shape {
         &mut self.shapes[id]
+    }
+
+    /// Takes in who left and who came; the answer is the shapes of those who came.
+    pub(super) fn follow(&mut self, view: &View<'_>, news: &News) -> Vec<usize> {
+        if news.all {
+            self.clear();
+        }
+        for (rank, spec) in &news.left {
+            self.remove(*rank, spec);
+        }
+        let came = news.came.iter();
+        let came = came.filter_map(|rank| {
+            self.add(*rank, &view.job(rank.1).expect("a waiting job is not over").spec)
+        });
+        came.collect()
+    }
+
+    /// The best job of every queue.
+    pub(super) fn heads(&self) -> impl Iterator<Item = (Rank, Queue)> {
+        let shapes = self.ids.values().flat_map(|&id| {
+            let queues = self.shapes[id].gangs.iter();
+            queues.filter_map(move |(count, jobs)| Some((*jobs.first()?, Queue::Shape(id, *count))))
+        });
+        shapes.chain(self.role_heads())
+    }
+
+    /// The best of the jobs with several roles, one for each list of roles.
+    pub(super) fn role_heads(&self) -> impl Iterator<Item = (Rank, Queue)> {
+        self.roles.values().filter_map(|jobs| Some((*jobs.first()?, Queue::Roles)))
+    }
+
+    /// The next job of a queue after one that started.
+    pub(super) fn next(&self, queue: Queue, rank: Rank, spec: &JobSpec) -> Option<Rank> {
+        self.after(queue, rank, spec).next()
+    }
+
+    /// The next job of a queue after one that did not fit: one that asks for less memory.
+    pub(super) fn next_smaller(
+        &self,
+        view: &View<'_>,
+        queue: Queue,
+        rank: Rank,
+        spec: &JobSpec,
+    ) -> Option<Rank> {
+        let mem = match queue {
+            Queue::Shape(..) => spec.gangs[0].demand.mem,
+            Queue::Roles => return None,
+        };
+        self.after(queue, rank, spec).find(|next| {
+            let spec = &view.job(next.1).expect("a waiting job is not over").spec;
+            spec.gangs[0].demand.mem < mem
+        })
+    }
+
+    fn after(&self, queue: Queue, rank: Rank, spec: &JobSpec) -> impl Iterator<Item = Rank> {
+        let jobs = match queue {
+            Queue::Shape(id, count) => self.shapes[id].gangs.get(&count),
+            Queue::Roles => self.roles.get(&roles_of(spec)),
+        };
+        let after = (Bound::Excluded(rank), Bound::Unbounded);
+        jobs.into_iter().flat_map(move |jobs| jobs.range(after).copied())
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
@@ -156,9 +233,13 @@ fn list(shape: &mut Shape, id: usize, listed: &mut Vec<usize>) {
     }
 }
 
+fn roles_of(spec: &JobSpec) -> Box<[(Demand, u32)]> {
+    spec.gangs.iter().map(|gang| (gang.demand.clone(), gang.count)).collect()
+}
+
 /// The demand with memory rounded down to two leading bits: traces have as many memory sizes as
 /// jobs, and a shape must hold many jobs to be of use.
-pub(super) fn coarse(demand: &Demand) -> Demand {
+fn coarse(demand: &Demand) -> Demand {
     let mem = demand.mem.0;
     let drop = (32 - mem.leading_zeros()).saturating_sub(2);
     Demand { mem: Mib(mem >> drop << drop), ..demand.clone() }

@@ -224,6 +224,9 @@ impl ClusterState {
 
     fn started(&mut self, id: LeaseId) {
         let now = self.now;
+        if let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
+            self.alarms.remove(&(alarm, id));
+        }
         let live = match self.leases.get_mut(id.0) {
             Some(lease) if lease.started.is_none() && lease.stop.is_none() => {
                 lease.started = Some(now);
@@ -235,7 +238,7 @@ impl ClusterState {
             Some(_) | None => false,
         };
         self.stale_unless(live);
-        if live && let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
+        if let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
             self.alarms.insert((alarm, id));
         }
     }
@@ -343,9 +346,13 @@ impl ClusterState {
     fn refresh_expected_end(&mut self, id: LeaseId) {
         let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
-        let (seen, done) = lease.progress.unwrap_or((lease.since, Span::ZERO));
-        let end = match job.remaining() {
-            Some(remaining) => seen + remaining.saturating_sub(done).at(lease.rate),
+        let (seen, done) = lease.progress.unwrap_or((lease.since + lease.load, Span::ZERO));
+        // Work that was saved in this stay is part of what it has done.
+        let end = match job.estimate {
+            Some(estimate) => {
+                let left = estimate.run.saturating_sub(lease.base + done);
+                seen + left.at(lease.rate)
+            }
             None => Time::NEVER,
         };
         self.by_end.remove(&(lease.expected_end, id));

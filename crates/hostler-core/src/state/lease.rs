@@ -41,6 +41,7 @@ impl ClusterState {
             until: None,
             expected_end,
             rate,
+            load,
             base: job.ledger.done,
             progress: None,
             stop: None,

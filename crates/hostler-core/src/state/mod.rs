@@ -169,6 +169,12 @@ impl ClusterState {
         self.by_end.iter().map(|(_, id)| self.lease(*id).expect("the index names live leases"))
     }
 
+    /// Leases that will be cut off, soonest first: they have a time limit or an end, or were told
+    /// to stop.
+    pub fn by_alarm(&self) -> impl Iterator<Item = &Lease> {
+        self.alarms.iter().map(|(_, id)| self.lease(*id).expect("the index names live leases"))
+    }
+
     /// What changed since the policy was last asked.
     pub fn journal(&self) -> &Journal {
         &self.journal

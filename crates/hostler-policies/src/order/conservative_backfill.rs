@@ -16,23 +16,18 @@
 //! only when a job behind the first that waits would fit now. A reservation is a plan, not a
 //! promise: it moves when jobs end early or late.
 
-use hostler_core::capacity::Capacity;
 use hostler_core::id::JobId;
 use hostler_core::job::Job;
-use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, PolicyDef, Wake, defaults, settings};
 use hostler_core::predict::EstimateSource;
 use hostler_core::reason::Reason;
-use hostler_core::stage::{Place, place_job};
-use hostler_core::units::Time;
+use hostler_core::stage::Place;
 use hostler_core::view::View;
 
+use super::future::{Future, Spare};
 use super::hopeless::Hopeless;
-use super::outlook::{
-    Ending, News, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
-};
-use crate::limits::{ENDS_MAX, STEPS_MAX};
+use super::outlook::{News, Started, blocked, endings, explain, explain_no_capacity, explain_rest};
 use crate::place::PlaceRule;
 
 /// Conservative backfilling.
@@ -49,6 +44,7 @@ pub const DEF: PolicyDef = PolicyDef {
             depth: config.depth as usize,
             estimate: config.estimate,
             news: News::default(),
+            spare: Spare::default(),
         }))
     },
 };
@@ -71,6 +67,7 @@ struct Conservative {
     depth: usize,
     estimate: EstimateSource,
     news: News,
+    spare: Spare,
 }
 
 impl Policy for Conservative {
@@ -79,22 +76,23 @@ impl Policy for Conservative {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.news.follow(view, plan);
+        let came = self.news.follow(view, plan, &*self.place);
         let hopeless = &mut self.news.hopeless;
         let place = &*self.place;
         let mut started = Vec::new();
         let mut line = view.pending().iter();
         let head = line.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
         let Some(head) = head else { return };
-        explain(plan, head, no_capacity(plan.free(), &head.spec));
+        explain_no_capacity(plan, head);
         let mut planned = Reservations {
             view,
             place,
             hopeless,
             first_waiting: head.id,
-            started,
+            started: &started,
             unplanned: vec![head],
             future: None,
+            spare: &mut self.spare,
         };
         let mut left = self.depth;
         for id in line {
@@ -109,6 +107,9 @@ impl Policy for Conservative {
                 left -= 1;
             }
         }
+        if let Some(future) = planned.future {
+            planned.spare.take_back(future);
+        }
         explain_rest(view, plan, &came, head.id);
     }
 }
@@ -120,132 +121,40 @@ struct Reservations<'a> {
     hopeless: &'a mut Hopeless,
     first_waiting: JobId,
     /// Jobs that this question started before one had to wait.
-    started: Vec<Ending>,
+    started: &'a [Started],
     /// Jobs that wait and have no reservation yet: nobody behind them could start so far.
     unplanned: Vec<&'a Job>,
     /// What is left beside the reservations, once somebody could start.
-    future: Option<Future>,
+    future: Option<Future<'a>>,
+    spare: &'a mut Spare,
 }
 
 impl<'a> Reservations<'a> {
     /// Gives a job its reservation, and starts it if that is for now.
     fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
-        if self.hopeless.place(self.place, plan.free_mut(), &job.spec).is_none() {
-            explain(plan, job, no_capacity(plan.free(), &job.spec));
+        let placed = self.hopeless.place(self.place, plan.free_mut(), &job.spec);
+        let Some(wanted) = placed else {
+            explain_no_capacity(plan, job);
             self.unplanned.push(job);
             return false;
-        }
-        let (view, place) = (self.view, self.place);
+        };
+        let view = self.view;
         let future = self.future.get_or_insert_with(|| {
-            let started = std::mem::take(&mut self.started);
-            Future::new(view.now(), plan.free(), &endings(view, started))
+            let ends = endings(view, self.started).collect();
+            Future::new(view, self.place, ends, plan.free(), self.spare)
         });
         for earlier in self.unplanned.drain(..) {
-            future.reserve(place, view, earlier);
+            future.reserve(earlier, None, self.spare);
         }
-        let reserved = self.first_waiting;
-        match future.reserve(place, view, job) {
+        match future.reserve(job, Some(wanted), self.spare) {
             Some((at, placement)) if at == view.now() => {
-                plan.start(job.id, placement)
-                    .expect("what the future has free now is free");
+                plan.start(job.id, placement).expect("what the future has free now is free");
                 true
             }
             Some(_) | None => {
-                explain(plan, job, Reason::WouldDelay { reserved });
+                explain(plan, job, Reason::WouldDelay { reserved: self.first_waiting });
                 false
             }
         }
-    }
-}
-
-/// What is believed to be free, from now on.
-struct Future {
-    /// By time. Each step lasts until the next one.
-    steps: Vec<Step>,
-}
-
-/// What is free from an instant on.
-#[derive(Clone)]
-struct Step {
-    at: Time,
-    free: Capacity,
-}
-
-impl Future {
-    /// The future without reservations. Ends are rounded up onto at most [`ENDS_MAX`] instants.
-    fn new(now: Time, free: &Capacity, ends: &[Ending]) -> Future {
-        let mut steps = vec![Step {
-            at: now,
-            free: free.clone(),
-        }];
-        let (ends, never) = ends.split_at(ends.partition_point(|end| end.at < Time::NEVER));
-        let instants: Vec<&[Ending]> = ends.chunk_by(|one, next| one.at == next.at).collect();
-        let groups = instants.chunks(instants.len().div_ceil(ENDS_MAX).max(1));
-        for group in groups.chain([&[never][..]]) {
-            let Some(latest) = group.last().and_then(|together| together.last()) else {
-                continue;
-            };
-            let mut step = steps.last().expect("one is there from the start").clone();
-            step.at = latest.at;
-            for ending in group.iter().copied().flatten() {
-                step.free.release(&ending.placement);
-            }
-            steps.push(step);
-        }
-        Future { steps }
-    }
-
-    /// Books the earliest place for a job, for as long as it is believed to run.
-    fn reserve(
-        &mut self,
-        place: &dyn Place,
-        view: &View<'_>,
-        job: &Job,
-    ) -> Option<(Time, Placement)> {
-        for first in 0..self.steps.len() {
-            let Step { at, free } = &mut self.steps[first];
-            let at = *at;
-            if !may_fit(free, &job.spec) {
-                continue;
-            }
-            let Ok(wanted) = place_job(place, free, &job.spec) else {
-                continue;
-            };
-            let end = believed_end(view, job, &wanted, at);
-            let Err(taken) = self.book(first, end, &wanted) else {
-                return Some((at, wanted));
-            };
-            let Ok(other) = place_job(place, &mut self.steps[taken].free, &job.spec) else {
-                continue;
-            };
-            let end = believed_end(view, job, &other, at);
-            if self.book(first, end, &other).is_ok() {
-                return Some((at, other));
-            }
-        }
-        None
-    }
-
-    /// Books a place from one step until an end, or says in which step it is taken.
-    fn book(&mut self, first: usize, end: Time, placement: &Placement) -> Result<(), usize> {
-        // A job that never ends takes the last step too, whatever its time.
-        let lasts = |step: &Step| step.at < end || end == Time::NEVER;
-        let after = self.steps.partition_point(lasts);
-        for at in first..after {
-            if self.steps[at].free.book(placement).is_err() {
-                for booked in &mut self.steps[first..at] {
-                    booked.free.release(placement);
-                }
-                return Err(at);
-            }
-        }
-        let known = self.steps.get(after).is_some_and(|step| step.at == end);
-        if !known && end < Time::NEVER && self.steps.len() < STEPS_MAX {
-            let mut step = self.steps[after - 1].clone();
-            step.free.release(placement);
-            step.at = end;
-            self.steps.insert(after, step);
-        }
-        Ok(())
     }
 }

@@ -14,8 +14,11 @@
 //! Never preempts. Remembers nothing: the reservation is worked out anew at each question, on a
 //! copy of the free capacity, node by node, and only when some job could make use of a gap.
 
+use std::iter::Peekable;
+
 use hostler_core::capacity::Capacity;
-use hostler_core::job::{Gang, Job, JobSpec, Locality};
+use hostler_core::hope::Hope;
+use hostler_core::job::{Job, JobSpec};
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, PolicyDef, Wake, defaults, settings};
@@ -27,7 +30,8 @@ use hostler_core::view::View;
 
 use super::hopeless::Hopeless;
 use super::outlook::{
-    Ending, News, believed_end, blocked, endings, explain, explain_rest, may_fit, no_capacity,
+    Ending, News, Started, believed_end, blocked, endings, explain, explain_no_capacity,
+    explain_rest,
 };
 use crate::place::PlaceRule;
 
@@ -45,6 +49,7 @@ pub const DEF: PolicyDef = PolicyDef {
             depth: config.depth as usize,
             estimate: config.estimate,
             news: News::default(),
+            scratch: Capacity::default(),
         }))
     },
 };
@@ -67,6 +72,8 @@ struct FifoBackfill {
     depth: usize,
     estimate: EstimateSource,
     news: News,
+    /// Memory for the look ahead; what is in it means nothing.
+    scratch: Capacity,
 }
 
 impl Policy for FifoBackfill {
@@ -75,21 +82,22 @@ impl Policy for FifoBackfill {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.news.follow(view, plan);
+        let came = self.news.follow(view, plan, &*self.place);
         let hopeless = &mut self.news.hopeless;
         let mut started = Vec::new();
         let mut line = view.pending().iter();
         let place = &*self.place;
         let head = line.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
         let Some(head) = head else { return };
-        explain(plan, head, no_capacity(plan.free(), &head.spec));
+        explain_no_capacity(plan, head);
         let mut gaps = Gaps {
             view,
             place,
             hopeless,
             head,
-            started,
+            started: &started,
             shadow: None,
+            later: &mut self.scratch,
         };
         let mut left = self.depth;
         for id in line {
@@ -100,8 +108,7 @@ impl Policy for FifoBackfill {
                 continue;
             }
             let job = view.job(*id).expect("a waiting job is not over");
-            if let Err(reason) = gaps.fill(plan, job) {
-                explain(plan, job, reason);
+            if !gaps.starts(plan, job) {
                 left -= 1;
             }
         }
@@ -116,119 +123,98 @@ struct Gaps<'a> {
     hopeless: &'a mut Hopeless,
     head: &'a Job,
     /// Jobs that this question started before it came to the head.
-    started: Vec<Ending>,
-    /// The reservation, once somebody asked for it; none inside when there is none to be had.
-    shadow: Option<Option<Shadow>>,
-}
-
-/// The head's reservation.
-struct Shadow {
-    /// When the head is believed to start.
-    at: Time,
-    /// What is free then beside the head and those that will still run.
-    free: Capacity,
+    started: &'a [Started],
+    /// The look ahead, once somebody asked for it.
+    shadow: Option<Shadow<'a>>,
+    /// What is free at the time that the look ahead has come to.
+    later: &'a mut Capacity,
 }
 
 impl<'a> Gaps<'a> {
-    /// Starts a job that fits and does not delay the head.
-    fn fill(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> Result<(), Reason> {
-        let placed = self.hopeless.place(self.place, plan.free_mut(), &job.spec);
-        let placement = placed.ok_or_else(|| no_capacity(plan.free(), &job.spec))?;
-        let now = self.view.now();
-        let end = believed_end(self.view, job, &placement, now);
-        let place = self.place;
-        let placement = match self.shadow(plan) {
-            None => placement,
-            Some(shadow) if end <= shadow.at && end < Time::NEVER => placement,
-            Some(shadow) => beside(place, shadow, plan, &job.spec, placement).ok_or(
-                Reason::WouldDelay {
-                    reserved: self.head.id,
-                },
-            )?,
+    /// Starts a job if it fits and does not delay the head; else tells it why not.
+    fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
+        let Some(placement) = self.hopeless.place(self.place, plan.free_mut(), &job.spec) else {
+            explain_no_capacity(plan, job);
+            return false;
         };
-        plan.start(job.id, placement)
-            .expect("a waiting job starts on free nodes");
-        Ok(())
-    }
-
-    /// The head's reservation. Jobs that were started behind it are in it already or gone by then,
-    /// so the first answer stays.
-    fn shadow(&mut self, plan: &Plan<'_>) -> Option<&mut Shadow> {
-        if self.shadow.is_none() {
-            let started = std::mem::take(&mut self.started);
-            let ends = endings(self.view, started);
-            let free = plan.free().clone();
-            self.shadow = Some(reserve(self.place, free, &ends, &self.head.spec));
-        }
-        self.shadow.as_mut().expect("made above").as_mut()
-    }
-}
-
-/// Gives stays back in the order of their end until the head fits, and books it there.
-fn reserve(
-    place: &dyn Place,
-    mut free: Capacity,
-    ends: &[Ending],
-    head: &JobSpec,
-) -> Option<Shadow> {
-    let mut hope = Hope::new(place, &free, head);
-    for together in ends.chunk_by(|one, next| one.at == next.at) {
-        for ending in together {
-            hope.release(&mut free, &ending.placement);
-        }
-        if hope.is_lost() || !may_fit(&free, head) {
-            continue;
-        }
-        if let Ok(claim) = place_job(place, &mut free, head) {
-            free.book(&claim).expect("the rule chose free resources");
-            let at = together[0].at;
-            return Some(Shadow { at, free });
-        }
-    }
-    None
-}
-
-/// Whether a job with one role may fit by now: counts its slots where something is given back, so
-/// that not every step needs a search.
-struct Hope<'a> {
-    gang: Option<&'a Gang>,
-    fit: u32,
-}
-
-impl<'a> Hope<'a> {
-    /// The hope of a job that does not fit what is free.
-    fn new(place: &dyn Place, free: &Capacity, spec: &'a JobSpec) -> Hope<'a> {
-        let [gang] = &*spec.gangs else {
-            return Hope { gang: None, fit: 0 };
+        let end = believed_end(self.view, job, &placement, self.view.now());
+        let placement = if self.delays(plan, end) {
+            beside(self.place, self.later, plan, &job.spec, placement)
+        } else {
+            Some(placement)
         };
-        let placed = place.choose(free, 0, &gang.demand, gang.count);
-        let fit = placed.map_or_else(|short| short.fit, |_| gang.count);
-        Hope { gang: Some(gang), fit }
+        let Some(placement) = placement else {
+            explain(plan, job, Reason::WouldDelay { reserved: self.head.id });
+            return false;
+        };
+        plan.start(job.id, placement).expect("a waiting job starts on free nodes");
+        true
     }
 
-    fn release(&mut self, free: &mut Capacity, placement: &Placement) {
-        for part in &placement.parts {
-            let slots = |free: &Capacity, gang: &Gang| {
-                free.slots(part.node, &gang.demand, gang.count)
-            };
-            let before = self.gang.map_or(0, |gang| slots(free, gang));
-            free.release_part(part);
-            let after = self.gang.map_or(0, |gang| slots(free, gang));
-            self.fit = if self.on_one_node() {
-                self.fit.max(after)
-            } else {
-                self.fit.saturating_add(after.saturating_sub(before))
-            };
+    /// Whether the head is believed to start before `end`, and so could be delayed by a job that
+    /// runs until then. Jobs that were started behind it are in its reservation already or gone by
+    /// then, so the look ahead begins once and goes on from where it was.
+    fn delays(&mut self, plan: &Plan<'_>, end: Time) -> bool {
+        let shadow = self.shadow.get_or_insert_with(|| {
+            self.later.clone_from(plan.free());
+            Shadow::new(self.view, self.place, self.later, self.head, self.started)
+        });
+        shadow.falls_before(end, self.place, self.later)
+    }
+}
+
+/// The look for the head's reservation: gives stays back in the order of their end until the head
+/// fits, and books it there.
+struct Shadow<'a> {
+    head: &'a JobSpec,
+    hope: Hope<'a>,
+    ends: Peekable<Box<dyn Iterator<Item = Ending<'a>> + 'a>>,
+    /// Stays that have ended elsewhere: given back once the head has its place, for those who
+    /// then look for one beside it.
+    elsewhere: Vec<&'a Placement>,
+    /// When the head is believed to start, once that is known.
+    at: Option<Time>,
+}
+
+impl<'a> Shadow<'a> {
+    fn new(
+        view: &'a View<'a>,
+        place: &dyn Place,
+        free: &mut Capacity,
+        head: &'a Job,
+        started: &'a [Started],
+    ) -> Shadow<'a> {
+        let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> = Box::new(endings(view, started));
+        let placed = place_job(place, free, &head.spec);
+        let short = placed.expect_err("the head does not fit what is free");
+        let hope = Hope::new(&head.spec, short);
+        Shadow { head: &head.spec, hope, ends: ends.peekable(), elsewhere: Vec::new(), at: None }
+    }
+
+    /// Whether the head is believed to start before `end`; looks no further ahead than that.
+    fn falls_before(&mut self, end: Time, place: &dyn Place, free: &mut Capacity) -> bool {
+        // A job that nobody knows the end of is in the way even of a head that has to wait for
+        // another such.
+        let in_time = |at: Time| at < end || end == Time::NEVER;
+        while self.at.is_none()
+            && let Some(at) = self.ends.peek().map(|ending| ending.at).filter(|at| in_time(*at))
+        {
+            while let Some(ending) = self.ends.next_if(|ending| ending.at == at) {
+                if self.hope.concerns(free, ending.placement) {
+                    self.hope.release(free, ending.placement);
+                } else {
+                    self.elsewhere.push(ending.placement);
+                }
+            }
+            if self.hope.is_worth_a_search(free)
+                && let Ok(claim) = place_job(place, free, self.head)
+            {
+                free.book(&claim).expect("the rule chose free resources");
+                self.elsewhere.drain(..).for_each(|placement| free.release(placement));
+                self.at = Some(at);
+            }
         }
-    }
-
-    fn on_one_node(&self) -> bool {
-        let near = |gang: &Gang| matches!(gang.demand.locality, Locality::Node | Locality::Island);
-        self.gang.is_some_and(near)
-    }
-
-    fn is_lost(&self) -> bool {
-        self.gang.is_some_and(|gang| self.fit < gang.count)
+        self.at.is_some_and(in_time)
     }
 }
 
@@ -236,21 +222,18 @@ impl<'a> Hope<'a> {
 /// that is free now.
 fn beside(
     place: &dyn Place,
-    shadow: &mut Shadow,
+    later: &mut Capacity,
     plan: &mut Plan<'_>,
     spec: &JobSpec,
     wanted: Placement,
 ) -> Option<Placement> {
-    if shadow.free.book(&wanted).is_ok() {
+    if later.book(&wanted).is_ok() {
         return Some(wanted);
     }
-    let other = place_job(place, &mut shadow.free, spec).ok()?;
+    let other = place_job(place, later, spec).ok()?;
     let free = plan.free_mut();
     free.book(&other).ok()?;
     free.release(&other);
-    shadow
-        .free
-        .book(&other)
-        .expect("the rule chose free resources");
+    later.book(&other).expect("the rule chose free resources");
     Some(other)
 }

@@ -22,14 +22,16 @@ pub(super) struct Hopeless {
 impl Hopeless {
     /// Takes in what became free since the last question; forgets all when that is not known.
     pub(super) fn follow(&mut self, free: &Capacity, freed: Option<&[NodeId]>) {
-        let Some(freed) = freed else {
-            self.known.clear();
-            return;
-        };
+        let Some(freed) = freed else { return self.clear() };
         for (demand, bound) in &mut self.known {
             let gained = freed.iter().map(|node| free.slots(*node, demand, u32::MAX));
             *bound = gained.fold(*bound, u32::saturating_add);
         }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
     }
 
     /// Places a job, unless it is known not to fit.

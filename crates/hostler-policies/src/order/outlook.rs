@@ -2,7 +2,6 @@
 //! to tell those who wait. No policy of its own.
 
 use std::mem::discriminant;
-use std::sync::Arc;
 
 use hostler_core::admit::Census;
 use hostler_core::capacity::Capacity;
@@ -30,7 +29,12 @@ pub(super) struct News {
 
 impl News {
     /// Rejects newcomers that can never run; the answer are the others, by id.
-    pub(super) fn follow(&mut self, view: &View<'_>, plan: &mut Plan<'_>) -> Vec<JobId> {
+    pub(super) fn follow(
+        &mut self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        place: &dyn Place,
+    ) -> Vec<JobId> {
         let journal = view.state().journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
         self.seen = Some(journal.end());
@@ -43,7 +47,7 @@ impl News {
         );
         came.retain(|id| {
             let job = view.job(*id).expect("a waiting job is not over");
-            match self.census.objection(view, &job.spec) {
+            match self.census.objection(view, &job.spec, place) {
                 Some(reason) => plan.reject(*id, reason).is_err(),
                 None => true,
             }
@@ -77,52 +81,68 @@ fn queued(view: &View<'_>, changes: &[Change]) -> Vec<JobId> {
 }
 
 /// A stay and when it is believed to end.
-pub(super) struct Ending {
+#[derive(Clone, Copy)]
+pub(super) struct Ending<'a> {
     pub(super) at: Time,
-    pub(super) placement: Arc<Placement>,
+    pub(super) placement: &'a Placement,
 }
 
-/// Stays by believed end, soonest first; those without one at `Time::NEVER`. `started` are those
-/// of this very question.
-pub(super) fn endings(view: &View<'_>, started: Vec<Ending>) -> Vec<Ending> {
-    let mut endings = started;
-    endings.extend(view.by_expected_end().map(|lease| Ending {
-        at: end_of_lease(view, lease),
-        placement: Arc::clone(&lease.placement),
-    }));
-    endings.sort_by_key(|ending| ending.at);
-    endings
+/// A stay that this very question begins, and when it is believed to end.
+pub(super) struct Started {
+    at: Time,
+    placement: Placement,
+}
+
+/// Stays by believed end, soonest first; those without one at `Time::NEVER`. Equal ends come in any
+/// order.
+pub(super) fn endings<'a>(
+    view: &'a View<'a>,
+    started: &'a [Started],
+) -> impl Iterator<Item = Ending<'a>> + 'a {
+    let now = view.now();
+    let ends_late = move |lease: &&Lease| lease.expected_end <= now;
+    let overdue = view.by_expected_end().take_while(ends_late);
+    let overdue = overdue.filter(|lease| cut_off(view, lease).is_none());
+    let out_of_line = overdue.chain(view.by_alarm());
+    let out_of_line = out_of_line
+        .map(|lease| Ending { at: end_of_lease(view, lease), placement: &lease.placement });
+    let started = started.iter().map(|stay| Ending { at: stay.at, placement: &stay.placement });
+    let mut out_of_line: Vec<Ending<'a>> = started.chain(out_of_line).collect();
+    out_of_line.sort_by_key(|ending| ending.at);
+    let mut out_of_line = out_of_line.into_iter().peekable();
+    let in_line = view.by_expected_end().skip_while(ends_late);
+    let in_line = in_line.filter(|lease| cut_off(view, lease).is_none());
+    let mut in_line = in_line
+        .map(|lease| Ending { at: lease.expected_end, placement: &lease.placement })
+        .peekable();
+    std::iter::from_fn(move || match (out_of_line.peek(), in_line.peek()) {
+        (Some(one), Some(other)) if one.at <= other.at => out_of_line.next(),
+        (Some(_), None) => out_of_line.next(),
+        (_, Some(_)) | (None, None) => in_line.next(),
+    })
 }
 
 /// When a stay is believed to end: as estimated, or when it is cut off; a little later than now
 /// when that time has passed.
 fn end_of_lease(view: &View<'_>, lease: &Lease) -> Time {
+    let end = lease.expected_end.min(cut_off(view, lease).unwrap_or(Time::NEVER));
+    if end > view.now() { end } else { view.now() + overdue(view.now().since(lease.since)) }
+}
+
+/// When a stay ends at the latest; none when it may go on.
+fn cut_off(view: &View<'_>, lease: &Lease) -> Option<Time> {
+    view.by_alarm().next()?;
     let job = view.job(lease.job).expect("a lease belongs to a job");
     let limit = lease.started.zip(job.spec.time_limit);
     let limit = limit.map(|(started, limit)| started + limit);
     let stop = lease.stop.map(|stop| stop.deadline);
-    let cut = [limit, lease.until, stop].into_iter().flatten().min();
-    let end = lease.expected_end.min(cut.unwrap_or(Time::NEVER));
-    if end > view.now() {
-        end
-    } else {
-        view.now() + overdue(view.now().since(lease.since))
-    }
+    [limit, lease.until, stop].into_iter().flatten().min()
 }
 
 /// When a job that starts at `start` is believed to end; `Time::NEVER` when nobody knows.
-pub(super) fn believed_end(
-    view: &View<'_>,
-    job: &Job,
-    placement: &Placement,
-    start: Time,
-) -> Time {
+pub(super) fn believed_end(view: &View<'_>, job: &Job, placement: &Placement, start: Time) -> Time {
     let again = job.ledger.first_start.is_some();
-    let load = if again {
-        job.spec.checkpoint.load
-    } else {
-        Span::ZERO
-    };
+    let load = if again { job.spec.checkpoint.load } else { Span::ZERO };
     let left = match job.remaining() {
         Some(Span::ZERO) => Some(overdue(job.ledger.ran)),
         left => left,
@@ -140,7 +160,7 @@ pub(super) fn blocked<'a>(
     view: &View<'a>,
     plan: &mut Plan<'_>,
     id: JobId,
-    started: &mut Vec<Ending>,
+    started: &mut Vec<Started>,
 ) -> Option<&'a Job> {
     if plan.has_job(id) {
         return None;
@@ -150,8 +170,7 @@ pub(super) fn blocked<'a>(
         return Some(job);
     };
     let at = believed_end(view, job, &placement, view.now());
-    let copy = Arc::new(placement.clone());
-    started.push(Ending { at, placement: copy });
+    started.push(Started { at, placement: placement.clone() });
     plan.start(id, placement).expect("a waiting job starts on free nodes");
     None
 }
@@ -163,17 +182,12 @@ fn overdue(ran: Span) -> Span {
 
 /// Whether a placement is worth a search.
 pub(super) fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
-    spec.gangs
-        .iter()
-        .all(|gang| free.slots_bound(&gang.demand) >= gang.count)
+    spec.gangs.iter().all(|gang| free.may_hold(&gang.demand, gang.count))
 }
 
 /// That a job does not fit, with a bound on how much of it would.
-pub(super) fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
-    let bounds = spec
-        .gangs
-        .iter()
-        .map(|gang| free.slots_bound(&gang.demand));
+fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
+    let bounds = spec.gangs.iter().map(|gang| free.slots_bound(&gang.demand));
     let tasks = spec.tasks();
     let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
     Reason::NoCapacity { tasks, fit }
@@ -191,6 +205,15 @@ pub(super) fn explain(plan: &mut Plan<'_>, job: &Job, reason: Reason) {
     };
     if news {
         plan.hold(job.id, reason);
+    }
+}
+
+/// Tells a waiting job that it does not fit, unless it knows: how much of it would is a sum over
+/// the cluster.
+pub(super) fn explain_no_capacity(plan: &mut Plan<'_>, job: &Job) {
+    if !matches!(job.reason, Reason::NoCapacity { .. }) {
+        let reason = no_capacity(plan.free(), &job.spec);
+        explain(plan, job, reason);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use hostler_core::job::Job;
 use hostler_core::pipeline::{Cache, Head, Pipeline};
-use hostler_core::policy::{Need, Cadence, PolicyDef, defaults, settings};
+use hostler_core::policy::{Cadence, Need, PolicyDef, defaults, settings};
 use hostler_core::predict::EstimateSource;
 use hostler_core::stage::Order;
 use hostler_core::view::View;

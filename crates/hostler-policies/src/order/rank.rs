@@ -10,9 +10,5 @@ pub(super) fn key_of(run: Option<Span>) -> i64 {
 
 /// The setting `preempt`, as the pipeline takes it.
 pub(super) fn by_rank_if(preempt: bool) -> Preempt {
-    if preempt {
-        Preempt::ByRank
-    } else {
-        Preempt::Never
-    }
+    if preempt { Preempt::ByRank } else { Preempt::Never }
 }

@@ -3,6 +3,7 @@
 mod backfill;
 mod order;
 mod reference;
+mod regressions;
 
 use std::sync::Arc;
 

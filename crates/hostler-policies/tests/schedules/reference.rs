@@ -40,16 +40,16 @@ impl Policy for Naive {
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
         let mut census = Census::default();
+        let place = self.place.build();
         census.refresh(view);
         let waiting = view.jobs().filter(|job| view.pending().contains(&job.id));
         let mut line: Vec<&Job> = waiting.collect();
         line.sort_by_key(|job| ((self.key)(job), job.id));
         for job in &line {
-            if let Some(reason) = census.objection(view, &job.spec) {
+            if let Some(reason) = census.objection(view, &job.spec, &*place) {
                 plan.reject(job.id, reason).expect("it waits");
             }
         }
-        let place = self.place.build();
         for job in line {
             if plan.has_job(job.id) {
                 continue;

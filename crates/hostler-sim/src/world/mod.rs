@@ -5,7 +5,9 @@
 
 mod arrivals;
 mod faults;
+mod lives;
 mod queue;
+mod speed;
 mod stay;
 mod truth;
 
@@ -18,17 +20,15 @@ pub use truth::{Oracle, Truth};
 
 use faults::Faults;
 use hostler_core::cluster::{GpuModel, NodeSpec, Power, Tenant};
-use hostler_core::decision::{Decision, StopHow};
-use hostler_core::event::{Event, Outcome};
+use hostler_core::decision::Decision;
+use hostler_core::event::Event;
 use hostler_core::executor::Executor;
 use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, TenantId};
 use hostler_core::job::JobSpec;
-use hostler_core::placement::Placement;
-use hostler_core::profile::Reach;
 use hostler_core::table::Table;
-use hostler_core::units::{Rate, Span, Time};
+use hostler_core::units::{Span, Time};
 use queue::{Coming, Queue};
-use stay::{Doing, Stay};
+use stay::Stay;
 
 use crate::physics::{Neighbours, Physics};
 
@@ -140,243 +140,6 @@ impl<Source: Arrivals> World<Source> {
             Coming::Repair(node) => self.repair(node, events),
             Coming::Deliver(event) => events.push(*event),
         }
-    }
-
-    fn start(&mut self, lease: LeaseId, events: &mut Vec<Event>) {
-        let Some(stay) = self.stays.get(lease.0) else {
-            return;
-        };
-        if stay.doing != Doing::Starting {
-            return;
-        }
-        let job = stay.job;
-        if self.faults.start_fails(job) {
-            self.leave(lease);
-            self.report(job, Report::Start, Event::StartFailed { lease }, events);
-            return;
-        }
-        self.begin_work(lease);
-        self.report(job, Report::Start, Event::Started { lease }, events);
-    }
-
-    /// The first step of work comes after the state is loaded.
-    fn begin_work(&mut self, lease: LeaseId) {
-        if let (Some(neighbours), Some(stay)) = (&mut self.neighbours, self.stays.get(lease.0)) {
-            neighbours.join(lease, &stay.placement);
-        }
-        let rate = self.rate_of(lease);
-        let stay = self.stays.get_mut(lease.0).expect("the stay is here");
-        let again = stay.base > Span::ZERO || self.safe.contains_key(&stay.job);
-        let load = if again { stay.spec.checkpoint.load } else { Span::ZERO };
-        stay.work_from(self.now + load, rate);
-        let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
-        self.queue.push(finish, Coming::Finish(lease, version));
-        self.adjust_neighbours(lease);
-    }
-
-    fn finish(&mut self, lease: LeaseId, version: u32, events: &mut Vec<Event>) {
-        let Some(stay) = self.stays.get(lease.0).filter(|stay| stay.version == version) else {
-            return;
-        };
-        let job = stay.job;
-        let done = self.truth.run(job);
-        self.leave(lease);
-        // A node that fails before the word is out takes it along, and the job runs again.
-        if !self.reports_go_astray {
-            self.specs.remove(job.0);
-            self.safe.remove(&job);
-        }
-        let word = Event::Stopped { lease, outcome: Outcome::Finished, done, lost: Span::ZERO };
-        self.report(job, Report::Finish, word, events);
-    }
-
-    fn saved(&mut self, lease: LeaseId, events: &mut Vec<Event>) {
-        let Some(stay) = self.stays.get(lease.0).filter(|stay| stay.doing == Doing::Saving) else {
-            return;
-        };
-        let job = stay.job;
-        let (done, _) = stay.done_and_safe();
-        self.safe.insert(job, done);
-        self.leave(lease);
-        let word = Event::Stopped { lease, outcome: Outcome::Interrupted, done, lost: Span::ZERO };
-        self.report(job, Report::Stop, word, events);
-    }
-
-    fn repair(&mut self, node: NodeId, events: &mut Vec<Event>) {
-        self.down[node.index()] -= 1;
-        if self.down[node.index()] == 0 {
-            let spec = self.site.nodes[node.index()].clone();
-            events.push(Event::NodeUp { node, spec });
-        }
-    }
-
-    /// A node fails: what ran only on failed nodes is gone, what was being saved is not saved, and
-    /// other gangs wait to be told to stop.
-    fn fail(&mut self, node: NodeId, events: &mut Vec<Event>) {
-        self.down[node.index()] += 1;
-        if self.down[node.index()] > 1 {
-            return;
-        }
-        let (now, down) = (self.now, &self.down);
-        let (mut gone, mut unsaved) = (Vec::new(), Vec::new());
-        for stay in self.stays.iter_mut() {
-            let touches = stay.placement.parts.iter().any(|part| part.node == node);
-            if !touches {
-                continue;
-            }
-            stay.account(now);
-            stay.version += 1;
-            let (done, safe) = stay.done_and_safe();
-            events.push(Event::Checkpointed { lease: stay.lease, done: safe });
-            if stay.placement.parts.iter().all(|part| down[part.node.index()] > 0) {
-                gone.push((stay.lease, stay.job, safe));
-            } else if stay.doing == Doing::Saving {
-                unsaved.push((stay.lease, stay.job, done, safe));
-            }
-        }
-        for (lease, job, safe) in gone {
-            self.safe.insert(job, safe);
-            self.leave(lease);
-        }
-        events.push(Event::NodeDown { node });
-        for (lease, job, done, safe) in unsaved {
-            self.end_unsaved(lease, job, done, safe, events);
-        }
-    }
-
-    /// Ends a stay of which only what it saved by itself is left.
-    fn end_unsaved(
-        &mut self,
-        lease: LeaseId,
-        job: JobId,
-        done: Span,
-        safe: Span,
-        events: &mut Vec<Event>,
-    ) {
-        self.safe.insert(job, safe);
-        self.leave(lease);
-        let lost = done.saturating_sub(safe);
-        let word = Event::Stopped { lease, outcome: Outcome::Interrupted, done: safe, lost };
-        self.report(job, Report::Stop, word, events);
-    }
-
-    fn stop(&mut self, lease: LeaseId, how: StopHow) {
-        let now = self.now;
-        let Some(stay) = self.stays.get_mut(lease.0) else {
-            // It is over already; say so (again), in case the first word went astray.
-            if let Some(word) = self.last_words.get(&lease) {
-                self.queue.push(now, Coming::Deliver(Box::new(word.clone())));
-            }
-            return;
-        };
-        stay.account(now);
-        if how == StopHow::Checkpoint && stay.doing == Doing::Working {
-            let save = stay.spec.checkpoint.save;
-            stay.save(now);
-            self.queue.push(now + save, Coming::Saved(lease));
-            return;
-        }
-        let job = stay.job;
-        let (done, safe) = stay.done_and_safe();
-        let mut events = Vec::new();
-        self.end_unsaved(lease, job, done, safe, &mut events);
-        for event in events {
-            self.queue.push(now, Coming::Deliver(Box::new(event)));
-        }
-    }
-
-    fn move_to(&mut self, lease: LeaseId, placement: &Arc<Placement>) {
-        let now = self.now;
-        let Some(stay) = self.stays.get_mut(lease.0) else {
-            return;
-        };
-        stay.account(now);
-        if let Some(neighbours) = &mut self.neighbours {
-            neighbours.leave(lease, &stay.placement);
-            neighbours.join(lease, placement);
-        }
-        stay.placement = Arc::clone(placement);
-        let pause = stay.spec.checkpoint.save + stay.spec.checkpoint.load;
-        let rate = self.rate_of(lease);
-        let stay = self.stays.get_mut(lease.0).expect("the stay is here");
-        stay.work_from(now + pause, rate);
-        let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
-        self.queue.push(finish, Coming::Finish(lease, version));
-        self.adjust_neighbours(lease);
-    }
-
-    fn leave(&mut self, lease: LeaseId) {
-        let stay = self.stays.remove(lease.0).expect("the stay is here");
-        let Some(neighbours) = &mut self.neighbours else {
-            return;
-        };
-        neighbours.leave(lease, &stay.placement);
-        for other in neighbours.of(lease, &stay.placement) {
-            self.adjust(other);
-        }
-    }
-
-    fn adjust_neighbours(&mut self, lease: LeaseId) {
-        let (Some(neighbours), Some(stay)) = (&self.neighbours, self.stays.get(lease.0)) else {
-            return;
-        };
-        for other in neighbours.of(lease, &stay.placement) {
-            self.adjust(other);
-        }
-    }
-
-    /// Gives a stay its present speed and finish.
-    fn adjust(&mut self, lease: LeaseId) {
-        let rate = self.rate_of(lease);
-        let Some(stay) = self.stays.get_mut(lease.0) else {
-            return;
-        };
-        if stay.doing != Doing::Working || stay.rate == rate {
-            return;
-        }
-        stay.change_rate(self.now, rate);
-        let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
-        self.queue.push(finish, Coming::Finish(lease, version));
-    }
-
-    fn rate_of(&self, lease: LeaseId) -> Rate {
-        let stay = self.stays.get(lease.0).expect("the stay is here");
-        let on_gpus = stay.placement.parts.iter().filter(|part| !part.slices.is_empty());
-        let models = on_gpus.filter_map(|part| self.site.nodes[part.node.index()].gpu_model);
-        let alone = self.site.physics.rate(&stay.spec, models, || self.reach(&stay.placement));
-        let Some(neighbours) = &self.neighbours else {
-            return alone;
-        };
-        let others = neighbours.of(lease, &stay.placement).into_iter();
-        let others = others.filter_map(|other| self.stays.get(other.0));
-        others.fold(alone, |rate, other| {
-            rate.times(self.site.physics.beside(stay.spec.profile, other.spec.profile))
-        })
-    }
-
-    fn reach(&self, placement: &Placement) -> Reach {
-        let racks = |node: NodeId| self.site.nodes[node.index()].rack;
-        let Some(first) = placement.parts.first() else {
-            return Reach::Island;
-        };
-        let same_node = placement.parts.iter().all(|part| part.node == first.node);
-        let same_rack = placement.parts.iter().all(|part| racks(part.node) == racks(first.node));
-        match (same_node, same_rack) {
-            (true, _) => self.reach_inside(placement),
-            (false, true) => Reach::Rack,
-            (false, false) => Reach::Cluster,
-        }
-    }
-
-    fn reach_inside(&self, placement: &Placement) -> Reach {
-        let node = placement.parts[0].node;
-        let island_gpus = self.site.nodes[node.index()].island_gpus;
-        let first = self.first_devices[node.index()];
-        let slices = placement.parts.iter().flat_map(|part| &part.slices);
-        let mut islands =
-            slices.map(|slice| (slice.device.0 - first).checked_div(island_gpus).unwrap_or(0));
-        let one = islands.next();
-        if islands.all(|island| Some(island) == one) { Reach::Island } else { Reach::Node }
     }
 
     /// Sends a report, unless it goes astray.

@@ -81,6 +81,9 @@ fn follow(replay: &mut Replay<Metrics>, record: &Record, lines: &Lines) -> Resul
         Err(ReplayError::Fact { fault, .. }) => fault.to_string(),
         Err(ReplayError::Decision { fault, .. }) => fault.to_string(),
         Err(ReplayError::Taken { fault, .. }) => fault.to_string(),
+        Err(ReplayError::Order { .. }) => {
+            "facts and the decisions on them do not go together".to_owned()
+        }
     };
     bail!("{}:{}: does not follow from the lines before: {fault}", lines.name, lines.number)
 }

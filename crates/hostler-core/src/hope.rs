@@ -1,0 +1,60 @@
+//! Whether a job that does not fit may do so by now, while resources are given back on trial.
+//!
+//! A search over the cluster at every step would cost more than the steps. Counting what each node
+//! gains tells, without one, that the job cannot fit yet. It never says that a job fits.
+
+use crate::capacity::Capacity;
+use crate::job::{Gang, JobSpec, Locality};
+use crate::placement::{Part, Placement};
+use crate::stage::Shortfall;
+
+/// A bound on how many tasks of a job fit.
+pub struct Hope<'a> {
+    spec: &'a JobSpec,
+    /// At most this many tasks fit, for a job with one role.
+    fit: u32,
+}
+
+impl<'a> Hope<'a> {
+    /// The hope of a job for which a search found too little room.
+    pub fn new(spec: &'a JobSpec, short: Shortfall) -> Hope<'a> {
+        Hope { spec, fit: short.fit }
+    }
+
+    /// Whether the job could sit where a placement is. What it holds need not be given back
+    /// otherwise: the job will not be placed there.
+    pub fn concerns(&self, free: &Capacity, placement: &Placement) -> bool {
+        let gangs = &self.spec.gangs;
+        let suits = |part: &Part| gangs.iter().any(|gang| free.suits(part.node, &gang.demand));
+        placement.parts.iter().any(suits)
+    }
+
+    /// Gives a placement back.
+    pub fn release(&mut self, free: &mut Capacity, placement: &Placement) {
+        let [gang] = &*self.spec.gangs else {
+            free.release(placement);
+            return;
+        };
+        for part in &placement.parts {
+            let slots = |free: &Capacity| free.slots(part.node, &gang.demand, gang.count);
+            let before = slots(free);
+            free.release_part(part);
+            let after = slots(free);
+            self.fit = match gang.demand.locality {
+                Locality::Node | Locality::Island => self.fit.max(after),
+                Locality::Any | Locality::Rack => self.fit.saturating_add(after - before),
+            };
+        }
+    }
+
+    /// Whether the job cannot fit.
+    pub fn is_lost(&self) -> bool {
+        matches!(&*self.spec.gangs, [gang] if self.fit < gang.count)
+    }
+
+    /// Whether a search is worth its while.
+    pub fn is_worth_a_search(&self, free: &Capacity) -> bool {
+        let may_fit = |gang: &Gang| free.may_hold(&gang.demand, gang.count);
+        !self.is_lost() && self.spec.gangs.iter().all(may_fit)
+    }
+}
