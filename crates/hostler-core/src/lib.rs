@@ -23,6 +23,7 @@ pub mod plan;
 pub mod policy;
 pub mod predict;
 pub mod profile;
+pub mod random;
 pub mod reason;
 pub mod record;
 pub mod replay;

@@ -31,10 +31,14 @@ pub enum EstimateSource {
     Oracle,
     /// The median of like jobs that finished before.
     Median,
+    /// A regression tree over those medians and what a job asks for, grown as jobs finish.
+    Cart,
+    /// A model that was trained before on other jobs and learns nothing more.
+    Trained,
 }
 
 impl SettingType for EstimateSource {
-    const TAKES: &'static str = "\"user\" | \"oracle\" | \"median\"";
+    const TAKES: &'static str = "\"user\" | \"oracle\" | \"median\" | \"cart\" | \"trained\"";
 }
 
 /// The estimate that came with the job.

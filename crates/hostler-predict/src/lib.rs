@@ -2,9 +2,20 @@
 //!
 //! One file for each predictor; all implement [`hostler_core::predict::Predict`]. They learn from
 //! jobs that finished and never see the truth of others: that lives in the simulator. Reading
-//! files and judging how good a predictor was is left to callers.
+//! files is left to callers.
 
+pub mod cart;
+pub mod distorted;
 pub mod durations;
+pub mod evaluate;
+pub mod features;
 pub mod limits;
+pub mod medians;
+pub mod trained;
+pub mod tree;
 
+pub use cart::CartRun;
+pub use distorted::Distortion;
 pub use durations::MedianRun;
+pub use features::{FeatureSet, Features, Learner};
+pub use trained::{ModelFile, Trained};

@@ -3,6 +3,7 @@
 //! It does not know the policies; the program joins them.
 
 pub mod fixture;
+pub mod history;
 pub mod lower;
 pub mod parity;
 pub mod physics;

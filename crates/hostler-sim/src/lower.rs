@@ -17,6 +17,7 @@ use hostler_core::limits::{
 use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
 
+use crate::run::Estimates;
 use crate::trace::cluster::Cluster;
 use crate::trace::table::{JobRow, Link, NodeRow, TaskRow, Trace};
 use crate::trace::text::TextId;
@@ -40,6 +41,8 @@ pub struct Workload {
     profile_of_others: Option<ProfileKey>,
     /// Cost of saving that every job has.
     pub checkpoint: Checkpoint,
+    /// Where estimates come from besides what a policy asks for.
+    pub estimates: Estimates,
 }
 
 /// Why a trace cannot run.
@@ -136,6 +139,7 @@ impl Workload {
             profiles: BTreeMap::new(),
             profile_of_others: None,
             checkpoint: Checkpoint::default(),
+            estimates: Estimates::default(),
         };
         workload.number_tenants();
         workload.resolve_models();
@@ -215,7 +219,8 @@ impl Workload {
         }
     }
 
-    fn spec(&self, at: usize) -> JobSpec {
+    /// What the job at this place of the trace asks for.
+    pub(crate) fn spec(&self, at: usize) -> JobSpec {
         let job = &self.trace.jobs[at];
         let tasks = &self.trace.tasks[job.tasks()];
         let gangs: Box<[Gang]> = tasks.iter().map(|task| self.gang(task)).collect();

@@ -8,7 +8,7 @@ use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
-use hostler_predict::MedianRun;
+use hostler_predict::{CartRun, Distortion, MedianRun, Trained};
 
 use crate::lower::Workload;
 use crate::world::{Oracle, Truth, World};
@@ -38,7 +38,7 @@ pub fn simulate<Watcher: Watch>(
     watch: Watcher,
     log: Option<Log>,
 ) -> Finished<Watcher> {
-    let predict = predictor(policy.estimates(), &workload.truth);
+    let predict = workload.estimates.predictor(policy.estimates(), &workload.truth);
     let mut engine = Engine::new(policy, watch).with_predictor(predict);
     if let Some(log) = log {
         engine = engine.with_recorder(log.recorder);
@@ -52,11 +52,35 @@ pub fn simulate<Watcher: Watch>(
     Finished { state, watch, events }
 }
 
-/// The predictor for a source of estimates.
+/// The predictor for a source of estimates, where nothing was trained and nothing is distorted.
 pub fn predictor(source: EstimateSource, truth: &Truth) -> Box<dyn Predict> {
-    match source {
-        EstimateSource::User => Box::new(UserEstimate),
-        EstimateSource::Oracle => Box::new(Oracle(truth.clone())),
-        EstimateSource::Median => Box::new(MedianRun::default()),
+    Estimates::default().predictor(source, truth)
+}
+
+/// Where estimates come from besides what a policy asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Estimates {
+    /// The model behind `estimate = "trained"`.
+    pub trained: Option<Trained>,
+    /// How estimates are spoilt on their way to the policy.
+    pub distortion: Distortion,
+}
+
+impl Estimates {
+    /// The predictor for a source of estimates.
+    ///
+    /// Panics when a trained model is asked for and there is none.
+    pub fn predictor(&self, source: EstimateSource, truth: &Truth) -> Box<dyn Predict> {
+        let predict: Box<dyn Predict> = match source {
+            EstimateSource::User => Box::new(UserEstimate),
+            EstimateSource::Oracle => Box::new(Oracle(truth.clone())),
+            EstimateSource::Median => Box::new(MedianRun::default()),
+            EstimateSource::Cart => Box::new(CartRun::default()),
+            EstimateSource::Trained => {
+                let trained = self.trained.clone();
+                Box::new(trained.expect("a model was given to a policy that goes by one"))
+            }
+        };
+        self.distortion.before(predict)
     }
 }

@@ -1,4 +1,4 @@
-//! Scenarios: what a trace does not tell. Speeds, costs of saving, failures.
+//! Scenarios: what a trace does not tell. Speeds, costs of saving, failures, wrong estimates.
 //!
 //! ```toml
 //! [checkpoint]             # for every job
@@ -25,6 +25,12 @@
 //! mtbf_hours = 1000
 //! repair_hours = 4
 //! seed = 1
+//!
+//! [estimates]              # what policies are told of run times, spoilt on purpose
+//! scale = 1.0              # factor on every estimate
+//! noise = 0.5              # deviation of the logarithm of a factor that differs by job
+//! shuffle = 0.1            # chance that a job gets the estimate of an earlier one
+//! seed = 1
 //! ```
 
 use std::collections::BTreeMap;
@@ -34,6 +40,7 @@ use hostler_core::job::Checkpoint;
 use hostler_core::limits::START_TIMEOUT;
 use hostler_core::profile::{Profile, Reach};
 use hostler_core::units::{Rate, Span, Time};
+use hostler_predict::Distortion;
 use serde::Deserialize;
 
 use crate::lower::Workload;
@@ -55,6 +62,7 @@ pub struct Scenario {
     profile: Vec<Speed>,
     fault: Vec<Wrong>,
     failures: Option<Failures>,
+    estimates: Spoilt,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -117,6 +125,22 @@ struct Failures {
     seed: u64,
 }
 
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Spoilt {
+    scale: f64,
+    noise: f64,
+    shuffle: f64,
+    seed: u64,
+}
+
+impl Default for Spoilt {
+    fn default() -> Spoilt {
+        let Distortion { scale, noise, shuffle, seed } = Distortion::default();
+        Spoilt { scale, noise, shuffle, seed }
+    }
+}
+
 /// What is wrong with a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
@@ -173,6 +197,7 @@ impl Scenario {
             let fault = wrong.fault(workload)?;
             workload.site.faults.push(fault);
         }
+        workload.estimates.distortion = self.estimates.distortion()?;
         self.failures.as_ref().map_or(Ok(()), |failures| failures.apply(workload))
     }
 }
@@ -237,6 +262,16 @@ impl Wrong {
     }
 }
 
+impl Spoilt {
+    fn distortion(&self) -> Result<Distortion, ScenarioError> {
+        let Spoilt { scale, noise, shuffle, seed } = *self;
+        let scale = positive("scale", scale)?;
+        let noise = between("noise", noise, NOISE_MAX, "a number from 0 to 10")?;
+        let shuffle = between("shuffle", shuffle, 1.0, "a chance from 0 to 1")?;
+        Ok(Distortion { scale, noise, shuffle, seed })
+    }
+}
+
 impl Failures {
     /// Draws failures of every node until a while after the last submission.
     fn apply(&self, workload: &mut Workload) -> Result<(), ScenarioError> {
@@ -294,6 +329,19 @@ fn start_delay(secs: f64) -> Result<Span, ScenarioError> {
     let wanted = "at most 1800: a start without an answer for longer is given up";
     let error = ScenarioError::Number { key, value: secs.to_string(), wanted };
     if delay <= START_TIMEOUT { Ok(delay) } else { Err(error) }
+}
+
+/// Factors of a millionth and a million are then as usual as not.
+const NOISE_MAX: f64 = 10.0;
+
+fn between(
+    key: &'static str,
+    value: f64,
+    most: f64,
+    wanted: &'static str,
+) -> Result<f64, ScenarioError> {
+    let error = ScenarioError::Number { key, value: value.to_string(), wanted };
+    if (0.0..=most).contains(&value) { Ok(value) } else { Err(error) }
 }
 
 fn positive(key: &'static str, value: f64) -> Result<f64, ScenarioError> {

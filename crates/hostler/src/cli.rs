@@ -28,6 +28,7 @@ pub enum Command {
     Simulate(Simulate),
     Policies(Policies),
     Trace(Trace),
+    Predict(Predict),
     Replay(Replay),
     Parity(Parity),
     Completions(Completions),
@@ -97,9 +98,12 @@ pub struct Input {
     /// Cluster file (TOML), or a nodes.csv; the trace's own nodes by default.
     #[arg(long, value_name = "FILE")]
     pub cluster: Option<PathBuf>,
-    /// Scenario (TOML): speeds, checkpoint costs, failures.
+    /// Scenario (TOML): speeds, checkpoint costs, failures, wrong estimates.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
+    /// Model of run times for policies with `estimate=trained`; `hostler predict train` writes one.
+    #[arg(long, value_name = "FILE")]
+    pub estimates: Option<PathBuf>,
 }
 
 /// List the policies, or show one with its settings.
@@ -249,6 +253,86 @@ pub enum TraceFormat {
     Native,
     PaiSimEstimate,
     PaiSimGang,
+}
+
+/// Train and judge predictors of run times.
+#[derive(Debug, Args)]
+pub struct Predict {
+    #[command(subcommand)]
+    pub command: PredictCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PredictCommand {
+    Train(PredictTrain),
+    Eval(PredictEval),
+}
+
+/// Jobs that predictors learn from.
+#[derive(Debug, Args)]
+pub struct Experience {
+    /// Folder of native tables (jobs.csv, tasks.csv, nodes.csv); the embedded example by default.
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
+    /// Cluster file (TOML), or a nodes.csv; the trace's own nodes by default.
+    #[arg(long, value_name = "FILE")]
+    pub cluster: Option<PathBuf>,
+    /// Like jobs that must have finished before their median is believed.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub min_samples: u32,
+}
+
+/// A predictor of run times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Model {
+    /// The median of like jobs
+    Median,
+    /// A regression tree over medians and what a job asks for
+    Cart,
+}
+
+/// Train a model on a trace, for jobs to come.
+///
+/// The file names users, groups and GPU models; on another cluster those count that it has too.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler predict train --trace last-month/ --out model.json
+  hostler predict train --trace last-month/ --model median --out model.json
+  hostler simulate --trace this-month/ --policy sjf --set estimate=trained --estimates model.json")]
+pub struct PredictTrain {
+    #[command(flatten)]
+    pub experience: Experience,
+    /// What to train.
+    #[arg(long, value_enum, default_value_t = Model::Cart)]
+    pub model: Model,
+    /// Where the model goes.
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+}
+
+/// Judge predictors by a trace.
+///
+/// Each predictor is judged by the last fifth of the jobs: trained once on the jobs before that
+/// were over by then, and online, learning as jobs end. None knows a run before it ended. The error
+/// is the distance from the true run time as a share of it; half of all estimates should be off by
+/// no more than their spread.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler predict eval
+  hostler predict eval --trace mine/ --cluster mine.toml
+  hostler predict eval --trace mine/ --model cart --json")]
+pub struct PredictEval {
+    #[command(flatten)]
+    pub experience: Experience,
+    /// What to judge; all by default.
+    #[arg(long, value_enum)]
+    pub model: Option<Model>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Fold a log to its state and show it.

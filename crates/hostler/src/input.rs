@@ -3,12 +3,17 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use hostler_core::policy::PolicyError;
+use hostler_core::predict::EstimateSource;
+use hostler_predict::ModelFile;
+use hostler_sim::history;
 use hostler_sim::lower::Workload;
 use hostler_sim::scenario::Scenario;
 use hostler_sim::trace::{self, Cluster, ReadOptions, Severity, Trace};
 
 use crate::cli::Input;
 use crate::say::say;
+use crate::settings::Chosen;
 use crate::{example, progress};
 
 /// Faults of a trace that are shown before the rest is only counted.
@@ -42,6 +47,12 @@ pub fn load(input: &Input) -> Result<Loaded> {
         let scenario = Scenario::parse(&text).with_context(|| format!("`{}`", path.display()))?;
         scenario.apply(&mut workload).with_context(|| format!("`{}`", path.display()))?;
     }
+    if let Some(path) = &input.estimates {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        let model = ModelFile::parse(&text).with_context(|| format!("`{}`", path.display()))?;
+        workload.estimates.trained = Some(model.bind(&history::names(&workload)));
+    }
     Ok(Loaded { workload, words })
 }
 
@@ -52,6 +63,31 @@ fn warn_of_gangs(jobs: usize) {
         say(format_args!(
             "warning: {jobs} {say_so} `gang` = 0; {them} tasks start together all the same"
         ));
+    }
+}
+
+/// Refuses policies that go by a trained model when there is none, and tells when one is given for
+/// nothing.
+pub fn check_estimates<'a>(
+    chosen: impl IntoIterator<Item = &'a Chosen>,
+    input: &Input,
+) -> Result<()> {
+    let mut asked =
+        chosen.into_iter().filter(|chosen| chosen.build().estimates() == EstimateSource::Trained);
+    match (asked.next(), &input.estimates) {
+        (Some(chosen), None) => {
+            let kind = chosen.def.kind.to_owned();
+            let fault = "`estimate` is \"trained\" and there is no model; give `--estimates FILE`";
+            Err(PolicyError::Settings { kind, fault: fault.to_owned() }.into())
+        }
+        (None, Some(path)) => {
+            let path = path.display();
+            say(format_args!(
+                "warning: no policy goes by `{path}`; `estimate=trained` makes one do so"
+            ));
+            Ok(())
+        }
+        (Some(_), Some(_)) | (None, None) => Ok(()),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Estimates worked out by hand: jobs finish, then somebody asks.
 
 use expect_test::{Expect, expect};
+use hostler_core::id::{GroupId, ModelSet, TenantId};
 use hostler_core::job::{Checkpoint, Gang, JobKind, Sharing};
 
 use super::*;
+use crate::limits::RECENT_MAX;
 
 /// A job of a tenant; group `0` is none.
-fn spec(tenant: u32, group: u32, user_estimate: Option<u64>) -> JobSpec {
+pub(crate) fn spec(tenant: u32, group: u32, user_estimate: Option<u64>) -> JobSpec {
     JobSpec {
         name: "".into(),
         tenant: TenantId(tenant),
@@ -159,7 +161,8 @@ fn only_the_latest_runs_count() {
 #[test]
 fn the_key_that_was_taught_longest_ago_is_forgotten_first() {
     // Four keys fit: tenant 1 and all, then tenants 2 and 3, then tenant 4 for tenant 1.
-    let predict = MedianRun { keys_max: 4, ..MedianRun::new(1) };
+    let mut predict = MedianRun::new(1);
+    predict.medians.keys_max = 4;
     check(
         predict,
         "
@@ -177,4 +180,20 @@ fn the_key_that_was_taught_longest_ago_is_forgotten_first() {
             40 ± 0
         "#]],
     );
+}
+
+#[test]
+fn jobs_that_ask_for_the_same_gpus_are_closest_and_a_coarser_set_does_not_look() {
+    let asks = |models| Features { models: ModelSet(models), ..Features::of(&spec(1, 1, None)) };
+    let belief = |set| {
+        let mut median = MedianRun::new(2).going_by(set);
+        for (models, run) in [(1, 10), (1, 20), (2, 1000), (2, 3000), (4, 7000)] {
+            median.learn(&asks(models), Span::from_secs(run));
+        }
+        [1, 2, 4].map(|models| median.belief(&asks(models)).unwrap().run.secs_f64())
+    };
+    // The third model ran once, too seldom to be believed: the group counts, 10 20 1000 3000 7000.
+    assert_eq!(belief(FeatureSet::UserGroupGpu), [15.0, 2000.0, 1000.0]);
+    assert_eq!(belief(FeatureSet::UserGroup), [1000.0; 3]);
+    assert_eq!(belief(FeatureSet::User), [1000.0; 3]);
 }

@@ -42,6 +42,7 @@ struct Compared {
 /// Simulates the policies and shows how they compare.
 pub fn run(args: &Compare) -> Result<()> {
     let (chosen, notes) = choose(args)?;
+    input::check_estimates(&chosen, &args.input)?;
     let loaded = input::load(&args.input)?;
     let (chosen, mut notes) = keep_applicable(chosen, &loaded.workload, args, notes);
     if chosen.is_empty() {

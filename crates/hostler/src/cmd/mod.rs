@@ -4,6 +4,7 @@ mod compare;
 mod completions;
 mod parity;
 mod policies;
+mod predict;
 mod replay;
 mod simulate;
 mod trace;
@@ -20,6 +21,7 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Trace(args) => trace::run(&args.command),
+        Command::Predict(args) => predict::run(&args.command),
         Command::Replay(args) => replay::run(&args),
         Command::Parity(args) => parity::run(&args.command),
         Command::Completions(args) => completions::run(&args),

@@ -45,6 +45,7 @@ pub struct RunJson {
 /// Simulates one policy.
 pub fn run(args: &Simulate) -> Result<()> {
     let chosen = Chosen::new(&args.policy, args.set.iter().map(String::as_str))?;
+    input::check_estimates([&chosen], &args.input)?;
     let loaded = input::load(&args.input)?;
     let sink = args.log.as_deref().map(|path| LogFile::create(path, args.force)).transpose()?;
     let log = sink.as_ref().map(|sink| sink.log(&chosen));

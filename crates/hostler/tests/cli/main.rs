@@ -9,6 +9,7 @@ mod bad_tables;
 mod compare;
 mod help;
 mod logs;
+mod predict;
 mod program;
 mod scenarios;
 mod simulate;

@@ -1,0 +1,113 @@
+//! What predictors look at: who sends a job, what it repeats, what it asks for; and what jobs have
+//! in common. Nothing here is learnt.
+
+use hostler_core::id::{GroupId, ModelSet, TenantId};
+use hostler_core::job::{Estimate, JobSpec};
+use hostler_core::units::Span;
+
+/// What a predictor may know of a job that was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Who sends it.
+    pub tenant: TenantId,
+    /// What it repeats.
+    pub group: Option<GroupId>,
+    /// GPU models that will do for its tasks with GPUs; none when it asks for no GPU.
+    pub models: ModelSet,
+    /// Thousandths of GPUs over all tasks.
+    pub gpu_milli: u64,
+    /// Thousandths of cores over all tasks.
+    pub cpu_milli: u64,
+    /// Main memory over all tasks.
+    pub mem_mib: u64,
+    /// Tasks over all roles.
+    pub tasks: u32,
+}
+
+impl Features {
+    /// The features of a job.
+    pub fn of(spec: &JobSpec) -> Features {
+        let mut models = ModelSet::NONE;
+        let (mut cpu_milli, mut mem_mib) = (0, 0);
+        for gang in &spec.gangs {
+            if gang.demand.gpu.0 > 0 {
+                models = models.with(gang.demand.models.set());
+            }
+            cpu_milli += u64::from(gang.count) * u64::from(gang.demand.cpu.0);
+            mem_mib += u64::from(gang.count) * u64::from(gang.demand.mem.0);
+        }
+        Features {
+            tenant: spec.tenant,
+            group: spec.group,
+            models,
+            gpu_milli: spec.gpu_milli(),
+            cpu_milli,
+            mem_mib,
+            tasks: spec.tasks(),
+        }
+    }
+
+    /// What the job has in common with others, closest first.
+    pub fn keys(&self, set: FeatureSet) -> impl Iterator<Item = Key> + use<> {
+        let Features { tenant, group, models, .. } = *self;
+        let by_gpu = group.filter(|_| set == FeatureSet::UserGroupGpu);
+        let by_group = group.filter(|_| set != FeatureSet::User);
+        let of_gpu = by_gpu.map(|group| Key::UserGroupGpu(tenant, group, models));
+        let of_group = by_group.map(|group| [Key::UserGroup(tenant, group), Key::Group(group)]);
+        let of_group = of_group.into_iter().flatten();
+        of_gpu.into_iter().chain(of_group).chain([Key::User(tenant), Key::All])
+    }
+}
+
+/// How closely a predictor looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FeatureSet {
+    /// Who sends the job.
+    User,
+    /// Also what it repeats.
+    UserGroup,
+    /// Also the GPU models that will do.
+    #[default]
+    UserGroupGpu,
+}
+
+impl FeatureSet {
+    /// All sets, coarsest first.
+    pub const ALL: [FeatureSet; 3] =
+        [FeatureSet::User, FeatureSet::UserGroup, FeatureSet::UserGroupGpu];
+
+    /// For people: `user+group`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FeatureSet::User => "user",
+            FeatureSet::UserGroup => "user+group",
+            FeatureSet::UserGroupGpu => "user+group+gpu",
+        }
+    }
+}
+
+/// What jobs may have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// Sender, group and GPU models.
+    UserGroupGpu(TenantId, GroupId, ModelSet),
+    /// Sender and group.
+    UserGroup(TenantId, GroupId),
+    /// Group, whoever sends it.
+    Group(GroupId),
+    /// Sender.
+    User(TenantId),
+    /// GPU models, whoever asks for them.
+    Gpu(ModelSet),
+    /// Nothing but being a job.
+    All,
+}
+
+/// Learns run times from features.
+pub trait Learner {
+    /// Believed run time of such a job; none when too little is known.
+    fn belief(&self, features: &Features) -> Option<Estimate>;
+
+    /// Learns from a job that finished.
+    fn learn(&mut self, features: &Features, run: Span);
+}
