@@ -2,6 +2,7 @@
 //!
 //! Looks at the empty cluster, whether its nodes are up or not; what is free now is no concern.
 
+use crate::id::ModelId;
 use crate::job::{Demand, JobSpec, Locality};
 use crate::reason::Reason;
 use crate::state::ClusterState;
@@ -42,6 +43,22 @@ impl Census {
     /// Why the job can never run, if so. Roles are looked at one by one.
     pub fn objection(&self, view: &View<'_>, spec: &JobSpec) -> Option<Reason> {
         spec.gangs.iter().find_map(|gang| self.gang(view, &gang.demand, gang.count))
+    }
+
+    /// Tasks that the empty nodes with GPUs of `model` hold, or those without GPUs. Racks are not
+    /// told apart.
+    pub fn slots_on(&self, view: &View<'_>, demand: &Demand, model: Option<ModelId>) -> u32 {
+        let alike = self.kinds.iter().filter(|kind| {
+            let node = &view.nodes()[kind.example];
+            node.spec.gpu_model == model
+        });
+        let slots = alike.map(|kind| (slots_when_empty(view, kind, demand), kind.count));
+        match demand.locality {
+            Locality::Any | Locality::Rack => {
+                slots.map(|(slots, nodes)| slots.saturating_mul(nodes)).fold(0, u32::saturating_add)
+            }
+            Locality::Node | Locality::Island => slots.map(|(slots, _)| slots).max().unwrap_or(0),
+        }
     }
 
     fn gang(&self, view: &View<'_>, demand: &Demand, count: u32) -> Option<Reason> {
