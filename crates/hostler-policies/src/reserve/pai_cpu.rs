@@ -71,7 +71,7 @@ impl Taste for Stranding {
         more * 10_000_000_000 - self.weights.booked(free, seat)
     }
 
-    fn pools(&self, _: bool) -> bool {
-        true
+    fn pools(&self, high: bool) -> bool {
+        !high
     }
 }

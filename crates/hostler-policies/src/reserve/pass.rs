@@ -12,7 +12,7 @@ use hostler_core::policy::{Policy, Wake};
 use hostler_core::reason::Reason;
 use hostler_core::view::View;
 
-use super::place::{Taste, place_job, place_role};
+use super::place::{Taste, place_job, room};
 use super::queue::{News, Queue};
 use super::terms::{Fleet, Rules};
 use crate::place::scored::Role;
@@ -121,19 +121,14 @@ impl Reserving {
         if shape.bound < count {
             return None;
         }
-        let least = shape.least.clone();
-        let started = gone.contains(&id) || self.start(plan, id, gone);
-        let waiting = self.queue.get(id);
-        let mem = waiting.spec.gangs[0].demand.mem;
-        if !started {
-            let role = Role { gang: 0, demand: &least, count };
-            let plans = &waiting.terms.plans[0];
-            let fit = place_role(&*self.taste, &self.fleet, plan.free(), role, plans);
-            if let Err(short) = fit {
-                self.queue.shape(at).bound = short.fit;
-                return None;
-            }
+        let role = Role { gang: 0, demand: &shape.least, count };
+        let room = room(&self.fleet, plan.free(), role, &shape.classes);
+        if room < count {
+            shape.bound = room;
+            return None;
         }
+        let started = gone.contains(&id) || self.start(plan, id, gone);
+        let mem = self.queue.get(id).spec.gangs[0].demand.mem;
         // Where memory alone was in the way, a job that asks for less may fit.
         let may_fit = |next: &&JobId| started || self.queue.get(**next).spec.gangs[0].demand.mem < mem;
         let jobs = self.queue.jobs(at, count);

@@ -2,13 +2,15 @@
 //!
 //! What a node costs is a matter of taste, which is where the policies of this family differ.
 
+use std::collections::BTreeMap;
+
 use hostler_core::capacity::Capacity;
 use hostler_core::id::NodeId;
 use hostler_core::job::{Demand, JobSpec, Locality};
 use hostler_core::placement::{Part, Placement};
 use hostler_core::stage::Shortfall;
 
-use super::terms::{Fleet, Plan};
+use super::terms::{Class, Fleet, Plan};
 use crate::place::scored::{Role, cheapest};
 
 /// Says which nodes suit a task.
@@ -60,7 +62,7 @@ pub(super) fn place_job(
 }
 
 /// Places one role: in one class if one holds it whole, else over several in the plan's order.
-pub(super) fn place_role(
+fn place_role(
     taste: &dyn Taste,
     fleet: &Fleet,
     free: &Capacity,
@@ -100,4 +102,31 @@ pub(super) fn place_role(
     };
     let all = plan.classes.iter().flat_map(|class| nodes(*class));
     cheapest(free, role, all, |node, tasks| (position(node), cost(node, tasks)))
+}
+
+/// Tasks of a role that fit, counted up to what it needs.
+pub(super) fn room(fleet: &Fleet, free: &Capacity, role: Role<'_>, classes: &[Class]) -> u32 {
+    let Role { demand, count, .. } = role;
+    let nodes = classes.iter().flat_map(|class| fleet.nodes(*class).iter().copied());
+    let mut slots = nodes.map(|node| (node, free.slots(node, demand, count)));
+    match demand.locality {
+        Locality::Any => {
+            let mut sum = 0;
+            // What is enough is not counted any further.
+            slots.any(|(_, tasks)| {
+                sum += tasks.min(count - sum);
+                sum >= count
+            });
+            sum
+        }
+        Locality::Rack => {
+            let mut racks: BTreeMap<u32, u32> = BTreeMap::new();
+            for (node, tasks) in slots {
+                let sum = racks.entry(free.rack(node)).or_default();
+                *sum = sum.saturating_add(tasks);
+            }
+            racks.into_values().max().unwrap_or(0)
+        }
+        Locality::Node | Locality::Island => slots.map(|(_, tasks)| tasks).max().unwrap_or(0),
+    }
 }
