@@ -40,8 +40,8 @@ hostler_core::settings! {
         theta: f64 = 2.0,
         /// Wait after which the other jobs may use high-end GPUs too.
         reserve_secs: u64 = 3600,
-        /// Cores that are of use with one GPU.
-        cores_per_gpu: f64 = 20.0,
+        /// Free cores that are of use with one free GPU: what machines with many GPUs have.
+        cores_per_gpu: f64 = 12.0,
         /// What happens behind a job that does not fit.
         head: Head = Head::Skips,
     }

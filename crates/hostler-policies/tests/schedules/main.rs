@@ -3,6 +3,7 @@
 mod backfill;
 mod order;
 mod reference;
+mod reserve;
 
 use std::sync::Arc;
 
