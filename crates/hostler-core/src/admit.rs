@@ -4,6 +4,7 @@
 
 use crate::capacity::Capacity;
 use crate::cluster::{Health, Node, Power};
+use crate::id::ModelId;
 use crate::job::{Demand, JobSpec, Locality};
 use crate::reason::Reason;
 use crate::stage::{Place, place_job};
@@ -62,6 +63,22 @@ impl Census {
         let empty = self.empty.get_or_insert_with(|| empty_cluster(view));
         let short = place_job(place, empty, spec).err()?;
         Some(Reason::TooLarge { tasks: spec.tasks(), fit: short.fit })
+    }
+
+    /// Tasks that the empty nodes with GPUs of `model` hold, or those without GPUs. Racks are not
+    /// told apart.
+    pub fn slots_on(&self, view: &View<'_>, demand: &Demand, model: Option<ModelId>) -> u32 {
+        let alike = self.kinds.iter().filter(|kind| {
+            let node = &view.nodes()[kind.example];
+            node.spec.gpu_model == model
+        });
+        let slots = alike.map(|kind| (slots_when_empty(view, kind, demand), kind.count));
+        match demand.locality {
+            Locality::Any | Locality::Rack => {
+                slots.map(|(slots, nodes)| slots.saturating_mul(nodes)).fold(0, u32::saturating_add)
+            }
+            Locality::Node | Locality::Island => slots.map(|(slots, _)| slots).max().unwrap_or(0),
+        }
     }
 
     fn gang(&self, view: &View<'_>, demand: &Demand, count: u32) -> Option<Reason> {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::JobId;
-use crate::units::Milli;
+use crate::units::{Milli, Time};
 
 /// Why a job does not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,11 @@ pub enum Reason {
     WouldDelay {
         /// The job with the reservation.
         reserved: JobId,
+    },
+    /// The GPUs that are free are kept for jobs that gain more from them.
+    Reserved {
+        /// When it may have them all the same.
+        until: Time,
     },
     /// It waits for jobs that are being stopped in its favour.
     Preempting {
@@ -79,6 +84,9 @@ impl fmt::Display for Reason {
             Reason::Behind { head } => write!(f, "job {} comes first", head.0),
             Reason::WouldDelay { reserved } => {
                 write!(f, "it would delay job {}, which has a reservation", reserved.0)
+            }
+            Reason::Reserved { until } => {
+                write!(f, "what is free is kept for jobs that gain more from it, until {until} s")
             }
             Reason::Preempting { victims } => {
                 write!(f, "{victims} jobs are being stopped in its favour")

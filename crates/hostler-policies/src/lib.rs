@@ -23,7 +23,7 @@ macro_rules! families {
     };
 }
 
-families![order];
+families![order, reserve];
 
 pub mod limits;
 pub mod place;

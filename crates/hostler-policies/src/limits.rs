@@ -20,3 +20,7 @@ pub const OVERDUE_MIN: Span = Span::from_secs(1);
 /// Demands that are remembered as not fitting: jobs that wait differ in few ways that matter, and
 /// each costs a look at every node that frees something.
 pub const HOPELESS_MAX: usize = 16;
+
+/// Freed nodes that are counted one by one for each shape of job; for more of them a bound over the
+/// whole cluster costs less.
+pub const FREED_COUNTED_MAX: usize = 64;

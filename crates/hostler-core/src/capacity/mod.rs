@@ -204,6 +204,16 @@ impl Capacity {
         self.nodes.len()
     }
 
+    /// Compute of the devices of a node, free or not.
+    pub fn gpu_size(&self, id: NodeId) -> Milli {
+        Milli(u32::from(self.nodes[id.index()].device_count) * 1000)
+    }
+
+    /// CPU cores and main memory of a node, free or not.
+    pub fn size(&self, id: NodeId) -> (Milli, Mib) {
+        self.sizes[id.index()]
+    }
+
     /// Free compute on the devices of a node, over all of them.
     pub fn gpu_free(&self, id: NodeId) -> Milli {
         Milli(self.devices_of(id).iter().map(|device| u32::from(device.compute)).sum())

@@ -9,9 +9,10 @@ use super::{Change, ClusterState};
 use crate::cluster::{Health, Node, NodeSpec, Power};
 use crate::decision::StopWhy;
 use crate::event::{Event, Outcome};
-use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
+use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey};
 use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
 use crate::limits::{DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, START_FAILURES_MAX};
+use crate::profile::Profile;
 use crate::reason::Reason;
 use crate::units::{Span, Time};
 use crate::watch::Watch;
@@ -52,13 +53,22 @@ impl ClusterState {
                 self.stopped(*lease, *outcome, *done, *lost, watch);
             }
             Event::Estimated { job, estimate } => self.estimated(*job, *estimate),
-            Event::Profiled { key, profile } => {
-                self.profiles.insert(*key, profile.clone());
-            }
+            Event::Profiled { key, profile } => self.profiled(*key, profile),
             Event::Load { job, per_kilosecond } => self.load_changed(*job, *per_kilosecond),
             Event::Solved { based_on, targets } => self.solved(*based_on, targets),
             Event::ModelLoaded { lease } => self.stale_unless(self.lease(*lease).is_some()),
             Event::PolicyChanged { .. } | Event::Timer => {}
+        }
+    }
+
+    /// A policy may rank or place jobs by their speeds.
+    fn profiled(&mut self, key: ProfileKey, profile: &Profile) {
+        self.profiles.insert(key, profile.clone());
+        for id in &self.pending {
+            let job = self.jobs.get(id.0).expect("a waiting job is not over");
+            if job.spec.profile == Some(key) {
+                self.journal.push(Change::Queued(*id));
+            }
         }
     }
 

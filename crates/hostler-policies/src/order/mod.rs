@@ -5,4 +5,13 @@ mod hopeless;
 mod outlook;
 mod rank;
 
-policies![fifo, fifo_backfill, conservative_backfill, sjf, srtf, priority];
+policies![
+    fifo,
+    fifo_backfill,
+    conservative_backfill,
+    sjf,
+    srtf,
+    priority,
+    load_balance,
+    progressive_filling
+];

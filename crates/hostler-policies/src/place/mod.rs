@@ -9,6 +9,8 @@ pub mod balance;
 pub mod best_fit;
 pub mod consolidate;
 pub mod first_fit;
+pub mod progressive;
+pub(crate) mod scored;
 pub mod spread;
 
 use balance::Balance;

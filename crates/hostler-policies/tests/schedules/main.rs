@@ -4,6 +4,7 @@ mod backfill;
 mod order;
 mod reference;
 mod regressions;
+mod reserve;
 
 use std::sync::Arc;
 

@@ -1,0 +1,8 @@
+//! Policies that keep high-end GPUs for jobs that gain from them.
+
+mod pass;
+mod place;
+mod queue;
+mod terms;
+
+policies![pai, pai_cpu];

@@ -1,0 +1,113 @@
+//! Reserving and packing first, load balancing second, as on the PAI cluster.
+//!
+//! Jobs that run at least `theta` times faster on high-end GPUs get these first; without a table
+//! of speeds those are the jobs that name a model of the top class. All others are packed onto the
+//! low end, slowest model first, and may use the top class only after waiting `reserve_secs`.
+//! Inside a model the booked part of a node decides, after placement: fullest first for those that
+//! are packed, emptiest first for the high ones. A role that no single model holds is divided among
+//! several. Needs no estimate of run times and never preempts.
+//!
+//! After "MLaaS in the Wild" (NSDI'22), which leaves numbers open; `docs/pai.md` has ours.
+
+use hostler_core::capacity::Capacity;
+use hostler_core::pipeline::Head;
+use hostler_core::policy::{PolicyDef, PolicyError, defaults, settings};
+use hostler_core::units::Span;
+
+use super::pass::Reserving;
+use super::place::{Candidate, Taste};
+use super::terms::Rules;
+
+const KIND: &str = "pai";
+
+/// Reserving and packing.
+pub const DEF: PolicyDef = PolicyDef {
+    kind: KIND,
+    summary: "high-end GPUs for jobs that gain from them, others packed onto the low end",
+    needs: &[],
+    settings: Config::SETTINGS,
+    defaults: defaults::<Config>,
+    build: |table| {
+        let config: Config = settings(KIND, table)?;
+        let rules = rules(KIND, config.theta, config.reserve_secs)?;
+        let weights =
+            Weights::new(KIND, [config.gpu_weight, config.cpu_weight, config.mem_weight])?;
+        Ok(Box::new(Reserving::new(rules, config.head, Box::new(Booked { weights }))))
+    },
+};
+
+hostler_core::settings! {
+    struct Config {
+        /// Least speed-up on high-end GPUs that makes a job a high one.
+        theta: f64 = 2.0,
+        /// Wait after which the other jobs may use high-end GPUs too.
+        reserve_secs: u64 = 3600,
+        /// Weight of GPUs in the booked part of a node.
+        gpu_weight: f64 = 1.0,
+        /// Weight of CPU cores in it.
+        cpu_weight: f64 = 1.0,
+        /// Weight of main memory in it.
+        mem_weight: f64 = 1.0,
+        /// What happens behind a job that does not fit.
+        head: Head = Head::Skips,
+    }
+}
+
+/// When a job gets GPUs of the top class, from settings.
+pub(super) fn rules(kind: &str, theta: f64, reserve_secs: u64) -> Result<Rules, PolicyError> {
+    if theta.is_nan() || theta <= 0.0 {
+        let fault = format!("`theta`: {theta}; give a number above 0");
+        return Err(PolicyError::Settings { kind: kind.to_owned(), fault });
+    }
+    Ok(Rules { theta, reserve: Span::from_secs(reserve_secs) })
+}
+
+/// How much GPUs, CPU and memory count in the booked part of a node.
+pub(super) struct Weights([f64; 3]);
+
+impl Weights {
+    pub(super) fn new(kind: &str, weights: [f64; 3]) -> Result<Weights, PolicyError> {
+        let sane = weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0);
+        if sane && weights.iter().sum::<f64>() > 0.0 {
+            return Ok(Weights(weights));
+        }
+        let fault = format!("weights: {weights:?}; give numbers from 0 on, one of them above");
+        Err(PolicyError::Settings { kind: kind.to_owned(), fault })
+    }
+
+    /// Weighted booked part of a node with the tasks on it, in billionths.
+    pub(super) fn booked(&self, free: &Capacity, seat: &Candidate<'_>) -> i64 {
+        let (cpu, mem) = free.size(seat.node);
+        let left = free.node(seat.node);
+        let resources = [
+            (free.gpu_size(seat.node).0, free.gpu_free(seat.node).0, seat.demand.gpu.0),
+            (cpu.0, left.cpu.0, seat.demand.cpu.0),
+            (mem.0, left.mem.0, seat.demand.mem.0),
+        ];
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for ((size, free, asked), weight) in resources.into_iter().zip(self.0) {
+            if size > 0 {
+                let booked = f64::from(size - free) + f64::from(asked) * f64::from(seat.tasks);
+                sum += weight * booked / f64::from(size);
+                weights += weight;
+            }
+        }
+        if weights > 0.0 { (1e9 * sum / weights).round() as i64 } else { 0 }
+    }
+}
+
+/// Packs, or balances what gains from fast GPUs.
+struct Booked {
+    weights: Weights,
+}
+
+impl Taste for Booked {
+    fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64 {
+        let booked = self.weights.booked(free, seat);
+        if seat.high { booked } else { -booked }
+    }
+
+    fn pools(&self, _: bool) -> bool {
+        false
+    }
+}

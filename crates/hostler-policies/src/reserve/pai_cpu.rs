@@ -1,0 +1,77 @@
+//! Reserving and packing that looks at CPU: no GPU is left without the cores to use it.
+//!
+//! Reserves like `pai`. Where `pai` fills model after model, this looks at all machines that a job
+//! may have and takes the one that its tasks leave best balanced. Free GPUs and free cores of a
+//! node are of use only together, in about the proportion that the cluster has them; what is over
+//! on either side is stranded. A task goes where it strands the least: tasks that ask for many
+//! cores per GPU to machines with cores to spare, tasks without GPUs to machines without GPUs, and
+//! tasks that need few cores to crowded machines with idle GPUs. Ties go to the fullest node.
+//! Needs no estimate of run times and never preempts.
+
+use hostler_core::capacity::Capacity;
+use hostler_core::pipeline::Head;
+use hostler_core::policy::{PolicyDef, defaults, settings};
+
+use super::pai::{Weights, rules};
+use super::pass::Reserving;
+use super::place::{Candidate, Taste};
+
+const KIND: &str = "pai-cpu";
+
+/// Reserving and packing that looks at CPU.
+pub const DEF: PolicyDef = PolicyDef {
+    kind: KIND,
+    summary: "like `pai`, and tasks go where they strand the fewest GPUs and cores",
+    needs: &[],
+    settings: Config::SETTINGS,
+    defaults: defaults::<Config>,
+    build: |table| {
+        let config: Config = settings(KIND, table)?;
+        let rules = rules(KIND, config.theta, config.reserve_secs)?;
+        let weights = Weights::new(KIND, [1.0; 3])?;
+        let taste = Stranding { weights, cores_per_gpu: config.cores_per_gpu };
+        Ok(Box::new(Reserving::new(rules, config.head, Box::new(taste))))
+    },
+};
+
+hostler_core::settings! {
+    struct Config {
+        /// Least speed-up on high-end GPUs that makes a job a high one.
+        theta: f64 = 2.0,
+        /// Wait after which the other jobs may use high-end GPUs too.
+        reserve_secs: u64 = 3600,
+        /// Free cores that are of use with one free GPU: what machines with many GPUs have.
+        cores_per_gpu: f64 = 12.0,
+        /// What happens behind a job that does not fit.
+        head: Head = Head::Skips,
+    }
+}
+
+struct Stranding {
+    weights: Weights,
+    cores_per_gpu: f64,
+}
+
+impl Stranding {
+    /// What is over on one side, in GPUs, with so many tasks on the node.
+    fn stranded(&self, free: &Capacity, seat: &Candidate<'_>, tasks: u32) -> f64 {
+        let tasks = f64::from(tasks);
+        let gpus = f64::from(free.gpu_free(seat.node).0) - f64::from(seat.demand.gpu.0) * tasks;
+        let cores = f64::from(free.node(seat.node).cpu.0) - f64::from(seat.demand.cpu.0) * tasks;
+        (gpus - cores / self.cores_per_gpu).abs() / 1000.0
+    }
+}
+
+impl Taste for Stranding {
+    fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64 {
+        let after = self.stranded(free, seat, seat.tasks);
+        let more = after - self.stranded(free, seat, seat.tasks - 1);
+        // Hundredths of a GPU: nearer ones are equal, and the fuller node wins.
+        let more = (100.0 * more).round() as i64;
+        more * 10_000_000_000 - self.weights.booked(free, seat)
+    }
+
+    fn pools(&self, high: bool) -> bool {
+        !high
+    }
+}

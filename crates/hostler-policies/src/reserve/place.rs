@@ -1,0 +1,132 @@
+//! Where in its plans a job goes: the cheapest nodes of the first plan that holds it.
+//!
+//! What a node costs is a matter of taste, which is where the policies of this family differ.
+
+use std::collections::BTreeMap;
+
+use hostler_core::capacity::Capacity;
+use hostler_core::id::NodeId;
+use hostler_core::job::{Demand, JobSpec, Locality};
+use hostler_core::placement::{Part, Placement};
+use hostler_core::stage::Shortfall;
+
+use super::terms::{Class, Fleet, Plan};
+use crate::place::scored::{Role, cheapest};
+
+/// Says which nodes suit a task.
+pub(super) trait Taste: Send {
+    /// What the last of `seat.tasks` tasks costs on a node; the least wins.
+    fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64;
+
+    /// Whether the machines of a plan are one choice; otherwise they are tried class by class.
+    fn pools(&self, high: bool) -> bool;
+}
+
+/// Tasks on a node, on trial.
+pub(super) struct Candidate<'a> {
+    pub(super) node: NodeId,
+    pub(super) demand: &'a Demand,
+    /// How many of them the node gets in all.
+    pub(super) tasks: u32,
+    /// Whether the role gains from fast GPUs.
+    pub(super) high: bool,
+}
+
+/// Places all roles of a job, all or none. `free` is left as it was.
+pub(super) fn place_job(
+    taste: &dyn Taste,
+    fleet: &Fleet,
+    free: &mut Capacity,
+    spec: &JobSpec,
+    plans: &[Plan],
+) -> Result<Placement, Shortfall> {
+    let mut placement = Placement::default();
+    let mut shortfall = None;
+    for (at, (gang, plan)) in spec.gangs.iter().zip(plans).enumerate() {
+        let role = Role { gang: at as u32, demand: &gang.demand, count: gang.count };
+        match place_role(taste, fleet, free, role, plan) {
+            Ok(parts) => {
+                for part in &parts {
+                    free.book_part(part).expect("the search chose free resources");
+                }
+                placement.parts.extend(parts);
+            }
+            Err(short) => {
+                shortfall = Some(Shortfall { fit: placement.tasks() + short.fit });
+                break;
+            }
+        }
+    }
+    free.release(&placement);
+    shortfall.map_or(Ok(placement), Err)
+}
+
+/// Places one role: in one class if one holds it whole, else over several in the plan's order.
+fn place_role(
+    taste: &dyn Taste,
+    fleet: &Fleet,
+    free: &Capacity,
+    role: Role<'_>,
+    plan: &Plan,
+) -> Result<Vec<Part>, Shortfall> {
+    let cost = |node: NodeId, tasks: u32| {
+        taste.cost(free, &Candidate { node, demand: role.demand, tasks, high: plan.high })
+    };
+    let nodes = |class| fleet.nodes(class).iter().copied();
+    if taste.pools(plan.high) {
+        let all = plan.classes.iter().flat_map(|class| nodes(*class));
+        return cheapest(free, role, all, cost);
+    }
+    let (mut most, mut sum) = (0, 0u32);
+    for class in &*plan.classes {
+        match cheapest(free, role, nodes(*class), cost) {
+            Ok(parts) => return Ok(parts),
+            Err(Shortfall { fit }) => {
+                most = fit.max(most);
+                sum = sum.saturating_add(fit);
+            }
+        }
+    }
+    let mixes = match role.demand.locality {
+        Locality::Any => sum >= role.count,
+        Locality::Rack => true,
+        Locality::Node | Locality::Island => false,
+    };
+    if !mixes {
+        let fit = if role.demand.locality == Locality::Any { sum } else { most };
+        return Err(Shortfall { fit });
+    }
+    let position = |node: NodeId| {
+        let holds = |class| fleet.nodes(class).binary_search(&node).is_ok();
+        plan.classes.iter().position(|class| holds(*class))
+    };
+    let all = plan.classes.iter().flat_map(|class| nodes(*class));
+    cheapest(free, role, all, |node, tasks| (position(node), cost(node, tasks)))
+}
+
+/// Tasks of a role that fit, counted up to what it needs.
+pub(super) fn room(fleet: &Fleet, free: &Capacity, role: Role<'_>, classes: &[Class]) -> u32 {
+    let Role { demand, count, .. } = role;
+    let nodes = classes.iter().flat_map(|class| fleet.nodes(*class).iter().copied());
+    let mut slots = nodes.map(|node| (node, free.slots(node, demand, count)));
+    match demand.locality {
+        Locality::Any => {
+            let mut sum = 0;
+            // What is enough is not counted any further.
+            slots.any(|(_, tasks)| {
+                sum += tasks.min(count - sum);
+                sum >= count
+            });
+            sum
+        }
+        Locality::Rack => {
+            let mut racks: BTreeMap<u32, u32> = BTreeMap::new();
+            for (node, tasks) in slots {
+                let sum = racks.entry(free.rack(node)).or_default();
+                *sum = sum.saturating_add(tasks);
+            }
+            racks.into_values().max().unwrap_or(0)
+        }
+        Locality::Node | Locality::Island => slots.map(|(_, tasks)| tasks).max().unwrap_or(0),
+    }
+}
