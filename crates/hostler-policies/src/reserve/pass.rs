@@ -10,6 +10,7 @@ use hostler_core::pipeline::Head;
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, Wake};
 use hostler_core::reason::Reason;
+use hostler_core::stage;
 use hostler_core::view::View;
 
 use super::place::{Taste, place_job, room};
@@ -151,10 +152,14 @@ impl Reserving {
         if !may_fit(plan, spec) {
             return false;
         }
-        let Ok(placement) = place_job(&*self.taste, &self.fleet, plan.free_mut(), spec, plans)
-        else {
-            return false;
-        };
+        let free = plan.free_mut();
+        let mut placed = place_job(&*self.taste, &self.fleet, free, spec, plans);
+        if placed.is_err() && spec.gangs.len() > 1 && waiting.terms.until.is_none() {
+            // Roles that take each other's room by taste may fit together by the rule that said
+            // that the job can run here at all.
+            placed = stage::place_job(&BestFit, free, spec);
+        }
+        let Ok(placement) = placed else { return false };
         plan.start(id, placement).expect("a waiting job starts on free nodes");
         gone.insert(id);
         true
