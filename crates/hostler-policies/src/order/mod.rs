@@ -4,4 +4,13 @@ mod hopeless;
 mod outlook;
 mod rank;
 
-policies![fifo, fifo_backfill, conservative_backfill, sjf, srtf, priority, load_balance, progressive_filling];
+policies![
+    fifo,
+    fifo_backfill,
+    conservative_backfill,
+    sjf,
+    srtf,
+    priority,
+    load_balance,
+    progressive_filling,
+];

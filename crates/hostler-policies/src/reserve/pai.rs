@@ -30,7 +30,8 @@ pub const DEF: PolicyDef = PolicyDef {
     build: |table| {
         let config: Config = settings(KIND, table)?;
         let rules = rules(KIND, config.theta, config.reserve_secs)?;
-        let weights = Weights::new(KIND, [config.gpu_weight, config.cpu_weight, config.mem_weight])?;
+        let weights =
+            Weights::new(KIND, [config.gpu_weight, config.cpu_weight, config.mem_weight])?;
         Ok(Box::new(Reserving::new(rules, config.head, Box::new(Booked { weights }))))
     },
 };

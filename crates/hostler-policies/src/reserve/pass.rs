@@ -130,7 +130,8 @@ impl Reserving {
         let started = gone.contains(&id) || self.start(plan, id, gone);
         let mem = self.queue.get(id).spec.gangs[0].demand.mem;
         // Where memory alone was in the way, a job that asks for less may fit.
-        let may_fit = |next: &&JobId| started || self.queue.get(**next).spec.gangs[0].demand.mem < mem;
+        let may_fit =
+            |next: &&JobId| started || self.queue.get(**next).spec.gangs[0].demand.mem < mem;
         let jobs = self.queue.jobs(at, count);
         jobs.range((Bound::Excluded(id), Bound::Unbounded)).find(may_fit).copied()
     }
@@ -158,10 +159,8 @@ impl Reserving {
             return;
         }
         let until = self.queue.get(id).terms.until.filter(|_| may_fit(plan, &job.spec));
-        let reason = until.map_or_else(
-            || no_capacity(plan, &job.spec),
-            |until| Reason::Reserved { until },
-        );
+        let reason =
+            until.map_or_else(|| no_capacity(plan, &job.spec), |until| Reason::Reserved { until });
         plan.hold(id, reason);
     }
 }

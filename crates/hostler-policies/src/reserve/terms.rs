@@ -154,7 +154,9 @@ fn plan(view: &View<'_>, fleet: &Fleet, spec: &JobSpec, demand: &Demand, high: b
         Models::Ordered(models) => {
             classes.sort_by_key(|class| models.iter().position(|model| Some(*model) == *class));
         }
-        Models::Any | Models::OneOf(_) if high => classes.sort_by_key(|class| Reverse(speed(class))),
+        Models::Any | Models::OneOf(_) if high => {
+            classes.sort_by_key(|class| Reverse(speed(class)))
+        }
         Models::Any | Models::OneOf(_) => classes.sort_by_key(speed),
     }
     Plan { high, classes: classes.into() }
