@@ -198,7 +198,8 @@ fn predict(jobs: u32) {
         let [fifo, median, oracle] = policies.map(|policy| run_all(&workloads, policy).all.jct());
         let strict = run_all(&workloads, "fifo").all.jct();
         println!(
-            "{load:>5.2} {fifo:>10.0} {median:>10.0} {:>5.1}% {oracle:>10.0} {:>5.1}%   {strict:>10.0} {:>5.1}% {:>5.1}%",
+            "{load:>5.2} {fifo:>10.0} {median:>10.0} {:>5.1}% {oracle:>10.0} {:>5.1}%   \
+             {strict:>10.0} {:>5.1}% {:>5.1}%",
             cut(fifo, median),
             cut(fifo, oracle),
             cut(strict, median),

@@ -48,7 +48,8 @@ fn every_policy_replays_to_the_numbers_of_its_run() {
         assert_eq!(replayed["decisions_compared"], Value::Null);
         let checked = folder.json("replay log --check --json");
         let compared = checked["decisions_compared"].as_u64();
-        assert!(compared.is_some_and(|compared| compared > 120), "{kind}: {compared:?}");
+        // One start for each job at least; under some policies nobody ever waits.
+        assert!(compared.is_some_and(|compared| compared >= 120), "{kind}: {compared:?}");
     }
 }
 
