@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod analyze;
 mod compare;
 mod completions;
 mod parity;
@@ -18,6 +19,7 @@ pub fn run(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Analyze(args) => analyze::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Trace(args) => trace::run(&args.command),
         Command::Replay(args) => replay::run(&args),

@@ -55,7 +55,7 @@ fn pai2020(args: &Pai2020) -> Result<()> {
         let options = Options { rank, cluster, per_minute, sample: args.jobs };
         spinner.set_message(name.clone());
         let started = Instant::now();
-        let outcome = pai2020::run(&rows, &options, policy(rank, &args.nodes)?)?;
+        let outcome = pai2020::run(&rows, &options, policy(rank, packs(&args.nodes)?))?;
         let wall_s = started.elapsed().as_secs_f64();
         results.push(Json { policy: name.clone(), outcome, wall_s });
     }
@@ -99,17 +99,16 @@ fn rank(name: &str) -> Result<Rank> {
 }
 
 /// The product's own stages, put together as the original does.
-fn policy(rank: Rank, nodes: &str) -> Result<Box<dyn Policy>> {
-    let place: Box<dyn Place> = match nodes {
-        "pack" => Box::new(FirstFit),
-        "balance" => Box::new(Balance { with_gpus: false }),
-        other => bail!("unknown order of nodes `{other}`; known: pack, balance"),
+pub(super) fn policy(rank: Rank, pack: bool) -> Box<dyn Policy> {
+    let place: Box<dyn Place> = match pack {
+        true => Box::new(FirstFit),
+        false => Box::new(Balance { with_gpus: false }),
     };
     let order: Box<dyn Order> = match rank {
         Rank::Submit => Box::new(fifo::BySubmission),
         Rank::Duration | Rank::User | Rank::Group | Rank::GroupGpu => Box::new(sjf::ByTotal),
     };
-    Ok(Box::new(Pipeline {
+    Box::new(Pipeline {
         order,
         place,
         head: Head::Skips,
@@ -117,5 +116,13 @@ fn policy(rank: Rank, nodes: &str) -> Result<Box<dyn Policy>> {
         cadence: Cadence::EveryEvent,
         estimates: EstimateSource::User,
         cache: Cache::default(),
-    }))
+    })
+}
+
+fn packs(nodes: &str) -> Result<bool> {
+    Ok(match nodes {
+        "pack" => true,
+        "balance" => false,
+        other => bail!("unknown order of nodes `{other}`; known: pack, balance"),
+    })
 }

@@ -5,6 +5,7 @@
 
 mod native;
 mod pai_sim;
+pub mod pai_tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
