@@ -105,6 +105,9 @@ pub fn from_trace(trace: Trace) -> Input {
 /// Tasks of the full PAI trace; fewer are a part of it, and published numbers do not apply.
 const FULL_TASKS: usize = 1_200_000;
 
+/// Less is no news: `0.0 % of instances ..`.
+const IMPORTANCE_MIN: f64 = 0.005;
+
 /// Computes every figure that the input allows. `step` is told how many of how many are done.
 pub fn analyze(input: &Input, step: &mut dyn FnMut(usize, usize)) -> Analysis {
     let full = input.source == Source::Pai && input.tasks_listed && input.tasks.len() >= FULL_TASKS;
@@ -126,8 +129,9 @@ pub fn analyze(input: &Input, step: &mut dyn FnMut(usize, usize)) -> Analysis {
         figures.push(figure);
     }
     step(figures::ALL.len(), figures::ALL.len());
+    let all = figures.iter().flat_map(|figure| figure.findings.iter());
     let mut findings: Vec<Finding> =
-        figures.iter().flat_map(|figure| figure.findings.iter().cloned()).collect();
+        all.filter(|finding| finding.importance >= IMPORTANCE_MIN).cloned().collect();
     findings.sort_by(|one, other| other.importance.total_cmp(&one.importance));
     Analysis {
         subtitle: subtitle(input),

@@ -113,7 +113,8 @@ impl Spread {
     pub fn add(&mut self, row: usize, start: f64, end: f64, rate: f64) {
         let Clock { start: zero, width, buckets } = self.clock;
         let most = buckets as f64;
-        let (from, to) = ((start - zero) / width, ((end - zero) / width).min(most));
+        // `clamp` keeps NaN where `min` would turn it into the end of time.
+        let (from, to) = ((start - zero) / width, ((end - zero) / width).clamp(-1.0, most));
         // NaN is in no order, so a time or rate that is not known adds nothing either.
         if !(from >= 0.0 && to > from && rate.is_finite()) {
             return;

@@ -59,7 +59,8 @@ fn compute(input: &Input, figure: &mut Figure) {
     let others = median(&other_cpu);
     figure.fact("cpu_half_others", "the same of the others", others, Format::Percent);
     let text = format!(
-        "Half of the delayed instances ran on machines with CPU use above {}, of the others above {}.",
+        "Half of the delayed instances ran on machines with CPU use above {}, of the others \
+         above {}.",
         percent(half),
         percent(others)
     );
