@@ -99,6 +99,9 @@ pub struct Curve {
     pub values: Vec<f64>,
 }
 
+/// A line: its name, how it is drawn, its points.
+pub type NamedLine = (String, Shape, Vec<(f64, f64)>);
+
 /// A curve of ascending values.
 pub fn curve(name: impl Into<String>, values: Vec<f64>) -> Curve {
     Curve { name: name.into(), values }
@@ -172,13 +175,7 @@ impl Figure {
     }
 
     /// Adds lines over a common axis; each has a name, a shape and points.
-    pub fn lines(
-        &mut self,
-        title: &str,
-        x: Axis,
-        y: Axis,
-        named: Vec<(String, Shape, Vec<(f64, f64)>)>,
-    ) {
+    pub fn lines(&mut self, title: &str, x: Axis, y: Axis, named: Vec<NamedLine>) {
         let mut points = empty_table(title, &["line", &x.label, &y.label], &[], false);
         let mut lines = Vec::new();
         for (slot, (name, shape, values)) in named.into_iter().enumerate() {

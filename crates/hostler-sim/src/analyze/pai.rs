@@ -95,6 +95,7 @@ impl Reader {
         let rows = each_pai_row(table, path, meter, &mut dropped, &mut take)?;
         self.input.left_out = dropped;
         self.input.rows.insert(table.name().to_owned(), rows);
+        self.input.shrink();
         match table {
             PaiTable::Task => self.input.tasks_listed = true,
             PaiTable::Job => self.input.jobs_listed = true,

@@ -45,8 +45,9 @@ fn machine_use(input: &Input, figure: &mut Figure) {
     }
 }
 
-const KINDS: [(&str, fn(&Metric) -> f32); 2] =
-    [("GPU", |metric| metric.gpu), ("CPU", |metric| metric.cpu)];
+/// A resource and its use in per cent.
+type Kind = (&'static str, fn(&Metric) -> f32);
+const KINDS: [Kind; 2] = [("GPU", |metric| metric.gpu), ("CPU", |metric| metric.cpu)];
 
 /// Mean and P90 across machines, for machines with many and with few GPUs.
 fn by_size(

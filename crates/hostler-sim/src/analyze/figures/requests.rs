@@ -29,7 +29,9 @@ pub const USE: Def = Def {
     compute: used,
 };
 
-const KINDS: [(&str, &str, fn(&Task) -> f64); 3] = [
+/// A resource: key, name, and what an instance of a task asks of it.
+type Kind = (&'static str, &'static str, fn(&Task) -> f64);
+const KINDS: [Kind; 3] = [
     ("cpu", "vCPU", |task| f64::from(task.cpu) / 100.0),
     ("gpu", "GPUs", |task| f64::from(task.gpu) / 100.0),
     ("mem", "memory GB", |task| f64::from(task.mem)),
