@@ -175,7 +175,7 @@ Examples:
   hostler trace convert jobs.csv native/ --from pai-sim-gang
   hostler trace convert native/ packed/ --compress zstd")]
 pub struct TraceConvert {
-    /// What to read: a folder of native tables, or a file of another format.
+    /// What to read: a folder of native or PAI tables, or a file of another format.
     pub input: PathBuf,
     /// Folder to write; it must hold no tables yet.
     pub output: PathBuf,

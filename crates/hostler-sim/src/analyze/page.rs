@@ -57,7 +57,9 @@ fn section(figure: &Figure, charts: &mut BTreeMap<String, Chart>) -> String {
     let mut body = String::new();
     if !figure.published.is_empty() {
         let text = escape(figure.published);
-        body.push_str(&format!("<p class=\"quiet\">Published for this trace: {text}</p>\n"));
+        body.push_str(&format!(
+            "<p class=\"quiet\">Published for the full PAI trace: {text}</p>\n"
+        ));
     }
     for note in &figure.notes {
         body.push_str(&format!("<p class=\"quiet\">{}</p>\n", escape(note)));

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::input::{Input, Machine, Metric, NONE, Source, Task, Usage, Worker, status_rank};
 use super::minibatch;
+use crate::trace::import::pai::status;
 use crate::trace::import::pai_tables::{
     PaiFiles, PaiRow, PaiTable, Reason, each_pai_row, find_pai_tables,
 };
@@ -307,17 +308,6 @@ fn types_from_machines(input: &mut Input) {
         if let Some(machine) = input.machines.get(worker.machine as usize) {
             input.tasks[worker.task as usize].gpu_type = machine.gpu_type;
         }
-    }
-}
-
-fn status(word: &[u8]) -> Status {
-    match word {
-        b"Terminated" => Status::Completed,
-        b"Failed" => Status::Failed,
-        b"Running" => Status::Running,
-        b"Interrupted" => Status::Interrupted,
-        b"Waiting" => Status::Waiting,
-        _ => Status::Unknown,
     }
 }
 

@@ -36,7 +36,7 @@ fn summary(analysis: &Analysis, out: &mut String) -> std::fmt::Result {
             writeln!(out, "  {}", printable(note))?;
         }
         if !figure.published.is_empty() {
-            writeln!(out, "  published: {}", figure.published)?;
+            writeln!(out, "  published for the full PAI trace: {}", figure.published)?;
         }
     }
     if !analysis.not_computed.is_empty() {

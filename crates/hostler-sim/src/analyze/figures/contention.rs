@@ -73,7 +73,9 @@ fn compute(input: &Input, figure: &mut Figure) {
     figure.fact("busy", "of those at 95 % use or more", busy[0] + busy[1], Format::Count);
     figure.fact("busy_shared", "of busy ones with two or more workers", share, Format::Percent);
     let text = format!("Of GPUs at 95 % use or more, {} hold two or more workers.", percent(share));
-    figure.finding(0.4 + 0.4 * share, share, text);
+    // Who is never busy does not care with whom.
+    let weight = (busy[0] + busy[1]) / total;
+    figure.finding(0.2 + 0.6 * share * weight, share, text);
     let rows = BANDS.iter().zip(slots).map(|((name, _), [one, several])| {
         ((*name).to_owned(), vec![one, several, several / (one + several)])
     });

@@ -12,7 +12,7 @@ pub const GANG: Def = Def {
     title: "Gangs",
     meaning: "Instances of a gang must start together, so a scheduler that places them one by one \
               leaves GPUs idle or deadlocks in proportion to this share.",
-    published: "85 % of instances belong to gangs; about 20 % to gangs of over 100 GPUs.",
+    published: "85 % of instances belong to gangs.",
     needs: &[Need::Sizes],
     compute,
 };

@@ -13,7 +13,7 @@ pub const ASKED: Def = Def {
     title: "Requests",
     meaning: "What a typical instance asks for decides which machines fit: a request shape that \
               no machine has strands the rest of it.",
-    published: "P95: 12 vCPU, 1 GPU, 59 GiB; median: 6 vCPU, 0.5 GPU, 29 GiB.",
+    published: "P95: 12 vCPU, 1 GPU, 59 GiB.",
     needs: &[Need::Tasks],
     compute: asked,
 };
@@ -23,8 +23,7 @@ pub const USE: Def = Def {
     title: "Requests against use",
     meaning: "GPU hours that are asked for but not used are capacity already paid for: sharing \
               GPUs or smaller requests bring it back.",
-    published: "Plan above use: CPU 84.46 %, GPU 98.02 %, memory 95.88 % of tasks; median use \
-                1.4 vCPU, 0.042 GPU, 3.5 GiB.",
+    published: "Plan above use: CPU 84.46 %, GPU 98.02 %, memory 95.88 % of tasks.",
     needs: &[Need::Tasks, Need::Instances, Need::Usage],
     compute: used,
 };

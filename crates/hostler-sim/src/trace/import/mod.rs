@@ -4,6 +4,7 @@
 //! and told. Writing, checking and moving times is the same for all and lives in `convert`.
 
 mod native;
+pub(crate) mod pai;
 mod pai_sim;
 pub mod pai_tables;
 
@@ -29,7 +30,7 @@ pub struct Importer {
 }
 
 /// Every importer; detection asks them in this order.
-pub const IMPORTERS: [&Importer; 3] = [&native::DEF, &pai_sim::ESTIMATE, &pai_sim::GANG];
+pub const IMPORTERS: [&Importer; 4] = [&native::DEF, &pai::DEF, &pai_sim::ESTIMATE, &pai_sim::GANG];
 
 /// What an importer hands over.
 #[derive(Debug, Default)]
