@@ -9,6 +9,7 @@ use crate::analyze::need::Need;
 use crate::analyze::stats::{Clock, Spread, mean};
 use crate::report::data::{Format, Heat};
 
+/// The figure `alloc-heat`.
 pub const ALLOC_HEAT: Def = Def {
     key: "alloc-heat",
     title: "Allocation of machines",

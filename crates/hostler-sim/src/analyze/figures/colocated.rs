@@ -8,6 +8,7 @@ use crate::analyze::stats::{ascending, mean, median, quantile};
 use crate::report::chart::Axis;
 use crate::report::data::Format;
 
+/// The figure `co-located`.
 pub const COLOCATED: Def = Def {
     key: "co-located",
     title: "Mini-batches beside neighbours",

@@ -7,6 +7,7 @@ use crate::analyze::need::Need;
 use crate::report::data::Format;
 use crate::trace::TextId;
 
+/// The figure `contention`.
 pub const CONTENTION: Def = Def {
     key: "contention",
     title: "Contention on shared GPUs",

@@ -11,6 +11,7 @@ use crate::report::chart::Axis;
 use crate::report::data::Format;
 use crate::trace::TextId;
 
+/// The figure `delayed`.
 pub const DELAYED: Def = Def {
     key: "delayed",
     title: "Delayed instances",

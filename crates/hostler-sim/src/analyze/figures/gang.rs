@@ -7,6 +7,7 @@ use crate::analyze::need::Need;
 use crate::report::chart::{Axis, Shape};
 use crate::report::data::Format;
 
+/// The figure `gang`.
 pub const GANG: Def = Def {
     key: "gang",
     title: "Gangs",

@@ -9,6 +9,7 @@ use crate::analyze::need::Need;
 use crate::report::data::Format;
 use crate::trace::Status;
 
+/// The figure `instances`.
 pub const INSTANCES: Def = Def {
     key: "instances",
     title: "Recorded instances",
@@ -18,6 +19,7 @@ pub const INSTANCES: Def = Def {
     compute: instances,
 };
 
+/// The figure `status`.
 pub const STATUS: Def = Def {
     key: "status",
     title: "How work ends",

@@ -8,6 +8,7 @@ use crate::analyze::stats::{Clock, Spread, ascending, mean, quantile};
 use crate::report::chart::{Axis, Shape};
 use crate::report::data::Format;
 
+/// The figure `machine-use`.
 pub const MACHINE_USE: Def = Def {
     key: "machine-use",
     title: "Use of machines",
@@ -18,6 +19,7 @@ pub const MACHINE_USE: Def = Def {
     compute: machine_use,
 };
 
+/// The figure `iowait`.
 pub const CPU_TIME: Def = Def {
     key: "iowait",
     title: "CPU time of machines",

@@ -8,6 +8,7 @@ use crate::analyze::input::Input;
 use crate::analyze::need::Need;
 use crate::report::data::Format;
 
+/// The figure `machines`.
 pub const MACHINES: Def = Def {
     key: "machines",
     title: "Machines",
@@ -17,6 +18,7 @@ pub const MACHINES: Def = Def {
     compute: machines,
 };
 
+/// The figure `mismatch`.
 pub const MISMATCH: Def = Def {
     key: "mismatch",
     title: "Requests against machines",

@@ -8,6 +8,7 @@ use crate::analyze::stats::{ascending, quantile};
 use crate::report::chart::Axis;
 use crate::report::data::Format;
 
+/// The figure `network`.
 pub const NETWORK: Def = Def {
     key: "network",
     title: "Network",

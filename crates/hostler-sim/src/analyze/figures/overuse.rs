@@ -9,6 +9,7 @@ use crate::analyze::stats::{ascending, share};
 use crate::report::chart::Axis;
 use crate::report::data::Format;
 
+/// The figure `overuse`.
 pub const OVERUSE: Def = Def {
     key: "overuse",
     title: "Use above request",

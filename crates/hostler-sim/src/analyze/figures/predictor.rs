@@ -14,6 +14,7 @@ use crate::report::chart::Axis;
 use crate::report::data::Format;
 use crate::trace::TextId;
 
+/// The figure `predictor`.
 pub const PREDICTOR: Def = Def {
     key: "predictor",
     title: "Predictability of run times",

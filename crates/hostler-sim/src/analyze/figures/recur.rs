@@ -10,6 +10,7 @@ use crate::report::chart::{Axis, Shape};
 use crate::report::data::Format;
 use crate::trace::TextId;
 
+/// The figure `recur`.
 pub const RECUR: Def = Def {
     key: "recur",
     title: "Recurring tasks",

@@ -8,6 +8,7 @@ use crate::analyze::stats::{ascending, ascending_weighted, share, weighted_quant
 use crate::report::chart::Axis;
 use crate::report::data::Format;
 
+/// The figure `requests`.
 pub const ASKED: Def = Def {
     key: "requests",
     title: "Requests",
@@ -18,6 +19,7 @@ pub const ASKED: Def = Def {
     compute: asked,
 };
 
+/// The figure `request-use`.
 pub const USE: Def = Def {
     key: "request-use",
     title: "Requests against use",

@@ -10,6 +10,7 @@ use crate::report::data::Format;
 use crate::report::format;
 use crate::trace::Status;
 
+/// The figure `runtime`.
 pub const RUNTIME: Def = Def {
     key: "runtime",
     title: "Run times",

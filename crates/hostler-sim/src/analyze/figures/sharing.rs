@@ -9,6 +9,7 @@ use crate::analyze::stats::{Clock, Spread, mean};
 use crate::report::chart::{Axis, Shape};
 use crate::report::data::Format;
 
+/// The figure `sharing-saved`.
 pub const SHARING_SAVED: Def = Def {
     key: "sharing-saved",
     title: "GPUs saved by sharing",

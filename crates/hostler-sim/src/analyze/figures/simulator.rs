@@ -9,6 +9,7 @@ use crate::parity::pai2020::{self, Cluster, JobWait, Options, Rank};
 use crate::report::chart::Axis;
 use crate::report::data::Format;
 
+/// The figure `completion-time`.
 pub const COMPLETION_TIME: Def = Def {
     key: "completion-time",
     title: "Completion time by order",
@@ -19,6 +20,7 @@ pub const COMPLETION_TIME: Def = Def {
     compute: completion_time,
 };
 
+/// The figure `schedule`.
 pub const SCHEDULE: Def = Def {
     key: "schedule",
     title: "Waiting by order of machines",

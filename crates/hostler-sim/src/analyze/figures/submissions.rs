@@ -8,6 +8,7 @@ use crate::analyze::stats::{Clock, ascending, mean, quantile};
 use crate::report::chart::{Axis, Shape};
 use crate::report::data::Format;
 
+/// The figure `submissions`.
 pub const SUBMISSIONS: Def = Def {
     key: "submissions",
     title: "Submissions over time",
@@ -18,6 +19,7 @@ pub const SUBMISSIONS: Def = Def {
     compute: submissions,
 };
 
+/// The figure `requested`.
 pub const REQUESTED: Def = Def {
     key: "requested",
     title: "Resources asked for over time",

@@ -11,6 +11,7 @@ use crate::report::chart::Axis;
 use crate::report::data::Format;
 use crate::trace::TextId;
 
+/// The figure `tasks-per-user`.
 pub const TASKS_PER_USER: Def = Def {
     key: "tasks-per-user",
     title: "Tasks per user",

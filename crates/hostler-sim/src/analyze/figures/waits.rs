@@ -10,6 +10,7 @@ use crate::report::chart::Axis;
 use crate::report::data::Format;
 use crate::report::format;
 
+/// The figure `wait-share`.
 pub const SHARE: Def = Def {
     key: "wait-share",
     title: "Waiting against running",
@@ -21,6 +22,7 @@ pub const SHARE: Def = Def {
     compute: wait_share,
 };
 
+/// The figure `wait-sharing`.
 pub const BY_SHARING: Def = Def {
     key: "wait-sharing",
     title: "Waiting by share of a GPU",
@@ -31,6 +33,7 @@ pub const BY_SHARING: Def = Def {
     compute: by_sharing,
 };
 
+/// The figure `wait-gpu`.
 pub const BY_GPU: Def = Def {
     key: "wait-gpu",
     title: "Waiting by GPU type",
