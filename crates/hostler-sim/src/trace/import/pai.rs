@@ -19,7 +19,7 @@ use crate::trace::text::TextId;
 /// The importer of the published tables.
 pub(super) const DEF: Importer = Importer {
     name: "pai-tables",
-    summary: "a folder of tables of the PAI trace of 2020 (pai_job_table.csv, pai_task_table.csv, ..)",
+    summary: "a folder of tables of the PAI trace of 2020 (pai_job_table.csv, ..)",
     detect: |path| {
         let listed = |table| find_pai_tables(path).is_ok_and(|files| files.contains_key(&table));
         path.is_dir() && listed(PaiTable::Job) && listed(PaiTable::Task)

@@ -248,7 +248,7 @@ fn tables_of_the_pai_trace_become_native_tables() {
         );
         for task in trace.tasks_of(job) {
             lines += &format!(
-                "  {} x{} gpu {:?} {} cpu {:?} mem {:?} {:?}..{:?} run {:?}\n",
+                "  {} x{} gpu {:?} {} cpu {:?} mem {:?}\n  {:?}..{:?} run {:?}\n",
                 text(task.task),
                 task.count,
                 task.gpu_milli,
@@ -266,9 +266,12 @@ fn tables_of_the_pai_trace_become_native_tables() {
         dropped 1 pai_job_table: start_time (submission) is missing
         dropped 1 pai_task_table: its job is not in the table of jobs
         a ada g1 100000 Completed
-          worker x2 gpu Some(500) V100 cpu Some(6000) mem Some(30208) Some(200000)..Some(800000) run Some(400000)
+          worker x2 gpu Some(500) V100 cpu Some(6000) mem Some(30208)
+          Some(200000)..Some(800000) run Some(400000)
         c eve  150000 Failed
-          ps x1 gpu None  cpu Some(1000) mem Some(1024) Some(160000)..None run None
-    "#]].assert_eq(&lines);
+          ps x1 gpu None  cpu Some(1000) mem Some(1024)
+          Some(160000)..None run None
+    "#]]
+    .assert_eq(&lines);
     assert_eq!((trace.nodes.len(), trace.instances.len()), (2, 3));
 }
