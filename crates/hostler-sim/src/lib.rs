@@ -2,6 +2,7 @@
 //!
 //! It does not know the policies; the program joins them.
 
+pub mod analyze;
 pub mod fixture;
 pub mod history;
 pub mod lower;

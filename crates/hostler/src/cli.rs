@@ -15,6 +15,7 @@ Examples:
   hostler compare                                       the embedded example, every policy
   hostler compare --trace mine/ --cluster mine.toml     my jobs on my machines
   hostler simulate --policy sjf --set preempt=true      one policy, its numbers
+  hostler analyze mine/                                 what my jobs ask for, use and wait for
   hostler policies sjf                                  what a policy does and can be told"
 )]
 pub struct Cli {
@@ -26,6 +27,7 @@ pub struct Cli {
 pub enum Command {
     Compare(Compare),
     Simulate(Simulate),
+    Analyze(Analyze),
     Policies(Policies),
     Trace(Trace),
     Predict(Predict),
@@ -106,6 +108,31 @@ pub struct Input {
     pub estimates: Option<PathBuf>,
 }
 
+/// Compute figures and findings from a recorded workload.
+///
+/// Reads native tables, the tables of Alibaba's PAI trace of 2020, or a CSV of its job simulator,
+/// and computes every figure that they allow: gangs, run times, waiting, requests against use,
+/// sharing, contention, recurrence, predictability, allocation and more. Prints findings and
+/// facts, writes a report with plots that opens in any browser, offline, and names what is missing
+/// for the other figures.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler analyze mine/
+  hostler analyze cluster-trace-gpu-v2020/data/ --out pai.html
+  hostler analyze mine/ --json > figures.json
+  hostler analyze pai_job_duration_estimate_100K.csv")]
+pub struct Analyze {
+    /// Folder of native or PAI tables, packed or not; or a CSV of the PAI job simulator.
+    pub dir: PathBuf,
+    /// Where the report goes.
+    #[arg(long, value_name = "FILE", default_value = "hostler-analysis.html")]
+    pub out: PathBuf,
+    /// Print all figures as tables of numbers in JSON instead of the summary.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// List the policies, or show one with its settings.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -162,7 +189,7 @@ Examples:
   hostler trace convert cluster_job_log philly/ --span
   hostler trace convert sacct.txt mine/ --time-zone +02:00 --runnable")]
 pub struct TraceConvert {
-    /// What to read: a folder of native tables, or a file of another format.
+    /// What to read: a folder of native or PAI tables, or a file of another format.
     pub input: PathBuf,
     /// Folder to write; it must hold no tables yet.
     pub output: PathBuf,

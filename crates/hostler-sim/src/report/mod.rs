@@ -14,7 +14,7 @@ mod findings;
 pub mod format;
 pub mod html;
 mod page;
-mod reduce;
+pub(crate) mod reduce;
 pub mod table;
 mod tenants;
 #[cfg(test)]

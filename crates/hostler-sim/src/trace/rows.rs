@@ -55,20 +55,13 @@ pub(super) fn each_row(
     sink: &mut Sink<'_>,
     take: &mut dyn FnMut(&mut Row<'_, '_>),
 ) -> u64 {
-    let pending = Rc::new(Cell::new(0));
-    let limited = Limited { input, pending: Rc::clone(&pending) };
-    let mut builder = csv::ReaderBuilder::new();
-    builder.has_headers(false).flexible(true).buffer_capacity(BUFFER_BYTES);
-    let mut reader = builder.from_reader(limited);
+    let mut records = Records::new(input);
     let mut record = csv::ByteRecord::new();
     let mut next = |record: &mut csv::ByteRecord, sink: &mut Sink<'_>| {
-        let line = reader.position().line();
-        let more = reader.read_byte_record(record).unwrap_or_else(|error| {
-            sink.fault(line, "", b"", unreadable(&error));
+        records.next(record).unwrap_or_else(|(line, problem)| {
+            sink.fault(line, "", b"", problem);
             false
-        });
-        pending.set(0);
-        more
+        })
     };
     let before = sink.faults.list.len();
     if !next(&mut record, sink) {
@@ -101,6 +94,30 @@ pub(super) fn each_row(
 }
 
 const BUFFER_BYTES: usize = 1 << 16;
+
+/// The records of a CSV stream, one by one, header or not.
+pub(super) struct Records<'a> {
+    reader: csv::Reader<Limited<'a>>,
+    pending: Rc<Cell<u64>>,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(input: &'a mut dyn Read) -> Records<'a> {
+        let pending = Rc::new(Cell::new(0));
+        let limited = Limited { input, pending: Rc::clone(&pending) };
+        let mut builder = csv::ReaderBuilder::new();
+        builder.has_headers(false).flexible(true).buffer_capacity(BUFFER_BYTES);
+        Records { reader: builder.from_reader(limited), pending }
+    }
+
+    /// Reads the next record; false at the end, line and problem where reading cannot go on.
+    pub(super) fn next(&mut self, record: &mut csv::ByteRecord) -> Result<bool, (u64, Problem)> {
+        let line = self.reader.position().line();
+        let more = self.reader.read_byte_record(record);
+        self.pending.set(0);
+        more.map_err(|error| (line, unreadable(&error)))
+    }
+}
 
 /// Refuses to go on when too many bytes went by without a record being completed, so that no
 /// input can make a parser collect without end.

@@ -70,7 +70,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         (self.progress)(self.read, self.total);
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn open<'m>(
 }
 
 /// The file of a table in a folder, packed or not; an error if there are several.
-pub(super) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, TraceError> {
+pub(crate) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, TraceError> {
     let mut found: Option<PathBuf> = None;
     for (_, suffix) in Compression::SUFFIXES {
         let path = folder.join(format!("{name}{suffix}"));
@@ -163,12 +163,12 @@ pub fn fingerprint(path: &Path) -> Result<InputFile, TraceError> {
 }
 
 /// The last part of a path, for messages and provenance.
-pub(super) fn file_name(path: &Path) -> String {
+pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Turns a system error into one that names the file.
-pub(super) fn cannot(action: &'static str, path: &Path) -> impl Fn(io::Error) -> TraceError {
+pub(crate) fn cannot(action: &'static str, path: &Path) -> impl Fn(io::Error) -> TraceError {
     let path = path.to_owned();
     move |source| TraceError::Io { action, path: path.clone(), source }
 }

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod analyze;
 mod compare;
 mod completions;
 mod parity;
@@ -19,6 +20,7 @@ pub fn run(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Analyze(args) => analyze::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Trace(args) => trace::run(&args.command),
         Command::Predict(args) => predict::run(&args.command),

@@ -52,7 +52,8 @@ fn pai2020(args: &Pai2020) -> Result<()> {
         let options = Options { rank, cluster, per_minute, sample: args.jobs };
         spinner.set_message(name);
         let started = Instant::now();
-        let outcome = pai2020::run(&rows, &options, policy(rank, args.nodes))?;
+        let packs = matches!(args.nodes, NodeOrder::Pack);
+        let outcome = pai2020::run(&rows, &options, policy(rank, packs))?;
         let wall_s = started.elapsed().as_secs_f64();
         results.push(Json { policy: name.to_owned(), outcome, wall_s });
     }
@@ -96,10 +97,10 @@ fn rank(policy: Pai2020Policy) -> (Rank, &'static str) {
 }
 
 /// The product's own stages, put together as the original does.
-fn policy(rank: Rank, nodes: NodeOrder) -> Box<dyn Policy> {
-    let place: Box<dyn Place> = match nodes {
-        NodeOrder::Pack => Box::new(FirstFit),
-        NodeOrder::Balance => Box::new(Balance { with_gpus: false }),
+pub(super) fn policy(rank: Rank, pack: bool) -> Box<dyn Policy> {
+    let place: Box<dyn Place> = match pack {
+        true => Box::new(FirstFit),
+        false => Box::new(Balance { with_gpus: false }),
     };
     let order: Box<dyn Order> = match rank {
         Rank::Submit => Box::new(fifo::BySubmission),

@@ -3,6 +3,7 @@
 //! What policies decide is tested where they live; here are the commands, their words, their exit
 //! codes and what they do with bad input.
 
+mod analyze;
 mod bad_clusters;
 mod bad_scenarios;
 mod bad_tables;

@@ -136,12 +136,30 @@ pub enum Pai2020Error {
     },
 }
 
+/// How long one job waited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JobWait {
+    /// Seconds from submission to start.
+    pub wait_s: f64,
+    /// Whether it asked for a V100.
+    pub v100: bool,
+}
+
 /// Runs the jobs under `policy`, which must rank by the user's estimate (or by submission).
 pub fn run(
     rows: &[Row],
     options: &Options,
     policy: Box<dyn Policy>,
 ) -> Result<Outcome, Pai2020Error> {
+    run_with_waits(rows, options, policy).map(|(outcome, _)| outcome)
+}
+
+/// Like [`run`], with the waiting time of every job in the order of their ends.
+pub fn run_with_waits(
+    rows: &[Row],
+    options: &Options,
+    policy: Box<dyn Policy>,
+) -> Result<(Outcome, Vec<JobWait>), Pai2020Error> {
     let mut rows = sample(rows, options.sample);
     if rows.len() > JOBS_MAX {
         return Err(Pai2020Error::TooMany(rows.len()));
@@ -166,8 +184,9 @@ pub fn run(
     let mut engine = Engine::new(policy, Tally::default()).with_predictor(Box::new(UserEstimate));
     executor::run(&mut World::new(site, Listed::new(jobs), truth), &mut engine);
     let events = engine.events();
-    let (_, tally) = engine.into_parts();
-    tally.outcome(rows.len(), clipped, events)
+    let (_, mut tally) = engine.into_parts();
+    let waits = std::mem::take(&mut tally.waits);
+    Ok((tally.outcome(rows.len(), clipped, events)?, waits))
 }
 
 fn sample(rows: &[Row], size: Option<usize>) -> Vec<Row> {
@@ -301,6 +320,7 @@ struct Tally {
     jobs_done: u64,
     last: Time,
     rejected: Vec<Box<str>>,
+    waits: Vec<JobWait>,
 }
 
 impl Watch for Tally {
@@ -315,6 +335,8 @@ impl Watch for Tally {
         self.done += instances;
         self.jobs_done += 1;
         self.last = at;
+        let v100 = job.spec.gangs.iter().any(|gang| gang.demand.models != Models::Any);
+        self.waits.push(JobWait { wait_s: job.ledger.waited.0 as f64 / 1e6, v100 });
     }
 }
 

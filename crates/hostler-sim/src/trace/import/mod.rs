@@ -8,7 +8,9 @@ mod gavel;
 mod helios;
 mod native;
 mod openb;
+pub(crate) mod pai;
 mod pai_sim;
+pub mod pai_tables;
 mod philly;
 mod philly_table;
 mod sacct;
@@ -76,8 +78,9 @@ fn zone_words(options: &ImportOptions) -> String {
 }
 
 /// Every importer; detection asks them in this order.
-pub const IMPORTERS: [&Importer; 9] = [
+pub const IMPORTERS: [&Importer; 10] = [
     &native::DEF,
+    &pai::DEF,
     &pai_sim::ESTIMATE,
     &pai_sim::GANG,
     &openb::DEF,

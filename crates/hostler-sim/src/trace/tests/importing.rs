@@ -172,10 +172,10 @@ fn unknown_sources_are_named() {
     let place = scratch.0.display().to_string();
     let message = |name| told(importer(name, &path).map(|_| ())).replace(&place, "FOLDER");
     expect![[r#"
-        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
+        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-tables, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
     "#]].assert_eq(&message(None));
     expect![[r#"
-        unknown trace format `borg`; known: native, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
+        unknown trace format `borg`; known: native, pai-tables, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
     "#]]
     .assert_eq(&message(Some("borg")));
 }
@@ -207,4 +207,74 @@ fn import_published(path: &Path) -> usize {
         (importer.import)(path, &ImportOptions::default(), &mut |_, _| {}).unwrap();
     assert!(dropped.is_empty(), "{}: {dropped:?}", path.display());
     trace.jobs.len()
+}
+
+/// A job of two instances, one that never came to a time, one that failed: times of a task are
+/// those of its instances, its run time is their mean.
+#[test]
+fn tables_of_the_pai_trace_become_native_tables() {
+    let folder = Scratch::new();
+    folder.write("pai_machine_spec.csv", "m1,V100,96,384,8\nm2,CPU,64,512,0\n");
+    folder.write("pai_group_tag_table.csv", "ia,ada,V100,g1,ctr\n");
+    folder.write(
+        "pai_job_table.csv",
+        "a,ia,ada,Terminated,100.0,900.0\nb,ib,bob,Waiting,0,\nc,ic,eve,Failed,150.0,200.0\n",
+    );
+    folder.write(
+        "pai_task_table.csv",
+        "a,worker,2.0,Terminated,110.0,900.0,600.0,29.5,50.0,V100\n\
+         b,worker,1.0,Waiting,,,600.0,1.0,100.0,T4\n\
+         c,ps,1.0,Failed,150.0,200.0,100.0,1.0,,\n",
+    );
+    folder.write(
+        "pai_instance_table.csv",
+        "a,worker,n1,w1,ia,Terminated,200.0,800.0,m1\n\
+         a,worker,n2,w2,ia,Terminated,300.0,500.0,m1\n\
+         c,ps,n3,w3,ic,Failed,160.0,,m2\n",
+    );
+    let importer = importer(None, &folder.0).unwrap();
+    let Imported { trace, dropped, .. } =
+        (importer.import)(&folder.0, &ImportOptions::default(), &mut |_, _| {}).unwrap();
+    let mut lines = format!("{}\n", importer.name);
+    for (reason, rows) in &dropped {
+        lines += &format!("dropped {rows} {reason}\n");
+    }
+    for job in &trace.jobs {
+        let text = |id| trace.str(id);
+        lines += &format!(
+            "{} {} {} {} {}\n",
+            text(job.job_id),
+            text(job.user),
+            text(job.group_tag),
+            job.submit_ms,
+            job.status_in_trace.name()
+        );
+        for task in trace.tasks_of(job) {
+            lines += &format!(
+                "  {} x{} gpu {:?} {} cpu {:?} mem {:?}\n  {:?}..{:?} run {:?}\n",
+                text(task.task),
+                task.count,
+                task.gpu_milli,
+                text(task.gpu_models),
+                task.cpu_milli,
+                task.mem_mib,
+                task.start_ms,
+                task.end_ms,
+                task.duration_ms
+            );
+        }
+    }
+    expect![[r#"
+        pai-tables
+        dropped 1 pai_job_table: start_time (submission) is missing
+        dropped 1 pai_task_table: its job is not in the table of jobs
+        a ada g1 100000 Completed
+          worker x2 gpu Some(500) V100 cpu Some(6000) mem Some(30208)
+          Some(200000)..Some(800000) run Some(400000)
+        c eve  150000 Failed
+          ps x1 gpu None  cpu Some(1000) mem Some(1024)
+          Some(160000)..None run None
+    "#]]
+    .assert_eq(&lines);
+    assert_eq!((trace.nodes.len(), trace.instances.len()), (2, 3));
 }

@@ -1,0 +1,125 @@
+//! What the published simulator would have made of the jobs, under several orders.
+
+use super::{Def, percent};
+use crate::analyze::figure::{Figure, curve};
+use crate::analyze::input::Input;
+use crate::analyze::need::Need;
+use crate::analyze::stats::{ascending, mean};
+use crate::parity::pai2020::{self, Cluster, JobWait, Options, Rank};
+use crate::report::chart::Axis;
+use crate::report::data::Format;
+
+/// The figure `completion-time`.
+pub const COMPLETION_TIME: Def = Def {
+    key: "completion-time",
+    title: "Completion time by order",
+    meaning: "The gap between shortest-job-first and first-in-first-out is what knowing run times \
+              is worth at this load.",
+    published: "",
+    needs: &[Need::Simulator],
+    compute: completion_time,
+};
+
+/// The figure `schedule`.
+pub const SCHEDULE: Def = Def {
+    key: "schedule",
+    title: "Waiting by order of machines",
+    meaning: "Filling machines in order keeps fast ones free for those who need them; balancing \
+              spreads load and fills them.",
+    published: "",
+    needs: &[Need::Simulator],
+    compute: schedule,
+};
+
+/// Orders of jobs that are compared; the last is what others are measured against.
+const RANKS: [(&str, Rank); 5] = [
+    ("sjf", Rank::Duration),
+    ("sju", Rank::User),
+    ("sjg", Rank::Group),
+    ("sjgg", Rank::GroupGpu),
+    ("fifo", Rank::Submit),
+];
+
+/// Arrivals in a minute, as the published program has by default.
+const PER_MINUTE: u32 = 1000;
+
+/// GPUs of the published program for so many jobs: 6,500 for 20,000.
+fn gpus(jobs: usize) -> u32 {
+    ((jobs as f64 * 6500.0 / 20_000.0).round() as u32).clamp(8, 6500)
+}
+
+/// Parts of that pool on which all orders are compared: a smaller pool is a higher load.
+const PARTS: [u32; 4] = [1, 2, 4, 8];
+
+fn completion_time(input: &Input, figure: &mut Figure) {
+    let mut rows = Vec::new();
+    for part in PARTS {
+        let gpus = (gpus(input.simulator.len()) / part).max(8);
+        let mut values = Vec::new();
+        for (name, rank) in RANKS {
+            let cluster = Cluster::Single(gpus);
+            let options = Options { rank, cluster, per_minute: Some(PER_MINUTE), sample: None };
+            let outcome = simulate(input, &options, false);
+            if let Err(why) = &outcome {
+                figure.notes.push(format!("{name} on {gpus} GPUs is left out: {why}."));
+            }
+            let mean = outcome.map_or(f64::NAN, |(outcome, _)| outcome.avg_jct_s);
+            let words = format!("{name}: mean completion time on {gpus} GPUs");
+            figure.fact(&format!("{name}_{gpus}"), &words, mean, Format::Duration);
+            values.push(mean);
+        }
+        let cut = 1.0 - values[0] / values[RANKS.len() - 1];
+        values.push(cut);
+        let words = format!("cut of completion time on {gpus} GPUs, sjf against fifo");
+        figure.fact(&format!("cut_{gpus}"), &words, cut, Format::Percent);
+        let text = format!(
+            "Shortest job first would cut mean completion time by {} on a pool of {gpus} GPUs.",
+            percent(cut)
+        );
+        figure.finding(0.8 * cut.max(0.0), cut, text);
+        rows.push((format!("{gpus} GPUs"), values));
+    }
+    // Only the largest cut is a finding; the others are in the table.
+    figure.findings.sort_by(|one, other| other.importance.total_cmp(&one.importance));
+    figure.findings.truncate(1);
+    let bars: Vec<(String, f64)> = rows.iter().map(|row| (row.0.clone(), row.1[5])).collect();
+    figure.bars("Cut of completion time, sjf against fifo", "cut", Format::Percent, &bars);
+    let columns = ["pool", "sjf", "sju", "sjg", "sjgg", "fifo", "cut of sjf against fifo"];
+    let mut formats = [Format::Duration; 6];
+    formats[5] = Format::Percent;
+    figure.table("Mean completion time, published simulator", &columns, &formats, rows);
+}
+
+fn schedule(input: &Input, figure: &mut Figure) {
+    let mut curves = Vec::new();
+    for (name, pack) in [("pack", true), ("balance", false)] {
+        let (rank, cluster) = (Rank::Submit, Cluster::Hetero);
+        let options = Options { rank, cluster, per_minute: Some(PER_MINUTE), sample: None };
+        let waits = match simulate(input, &options, pack) {
+            Ok((outcome, waits)) => {
+                let words = format!("{name}: mean waiting over instances");
+                figure.fact(name, &words, outcome.avg_wait_s, Format::Duration);
+                waits
+            }
+            Err(why) => {
+                figure.notes.push(format!("{name} is left out: {why}."));
+                continue;
+            }
+        };
+        let v100 = ascending(waits.iter().filter(|wait| wait.v100).map(|wait| wait.wait_s));
+        let words = format!("{name}: mean waiting of V100 jobs");
+        figure.fact(&format!("{name}_v100"), &words, mean(&v100), Format::Duration);
+        curves.push(curve(name, ascending(waits.iter().map(|wait| wait.wait_s))));
+        curves.push(curve(format!("{name}, V100 jobs"), v100));
+    }
+    let axis = Axis::log("waiting time", Format::Duration, 1.0);
+    figure.cdf("Waiting on machines of several types, first in first out", axis, "jobs", curves);
+}
+
+type Simulated = (pai2020::Outcome, Vec<JobWait>);
+
+fn simulate(input: &Input, options: &Options, pack: bool) -> Result<Simulated, String> {
+    let policies = input.policies.as_ref().ok_or("no policies were given")?;
+    let policy = policies(options.rank, pack);
+    pai2020::run_with_waits(&input.simulator, options, policy).map_err(|error| error.to_string())
+}

@@ -1,0 +1,41 @@
+//! `hostler analyze`: what a recorded workload says about its cluster.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use hostler_sim::analyze;
+
+use super::parity;
+use crate::cli::Analyze;
+use crate::progress;
+
+/// Reads the tables, computes every figure that they allow and shows them.
+pub fn run(args: &Analyze) -> Result<()> {
+    let bar = progress::bytes("reading");
+    let mut advance = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let mut input = analyze::read(&args.dir, &mut advance)?;
+    bar.finish_and_clear();
+    input.policies = Some(Box::new(|rank, pack| parity::policy(rank, pack)));
+    let spinner = progress::spinner("computing");
+    let mut step = |done, all| spinner.set_message(format!("computing figure {done} of {all}"));
+    let analysis = analyze::analyze(&input, &mut step);
+    drop(input);
+    spinner.finish_and_clear();
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    // Neither loses the other: a full disk not the summary, a closed pipe not the report.
+    let written = std::fs::write(&args.out, analysis.html(&command))
+        .with_context(|| format!("cannot write `{}`", args.out.display()));
+    let mut out = std::io::stdout().lock();
+    let printed = match args.json {
+        true => serde_json::to_writer(&mut out, &analysis)
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(out)),
+        false => write!(out, "{}", analysis.text()),
+    };
+    written?;
+    eprintln!("report: {}", args.out.display());
+    Ok(printed?)
+}
