@@ -284,6 +284,10 @@ pub enum TraceFormat {
 
 /// Train and judge predictors of run times.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler predict eval --trace mine/
+  hostler predict train --trace mine/ --out model.json")]
 pub struct Predict {
     #[command(subcommand)]
     pub command: PredictCommand,
