@@ -139,8 +139,18 @@ pub struct Group {
     pub jobs: u64,
     /// Mean time from submission to end.
     pub avg_jct_s: f64,
+    /// Half of them took no longer.
+    pub p50_jct_s: f64,
+    /// Nine in ten took no longer.
+    pub p90_jct_s: f64,
+    /// Ninety-nine in a hundred took no longer.
+    pub p99_jct_s: f64,
     /// Mean time without resources.
     pub avg_wait_s: f64,
+    /// Half of them waited no longer.
+    pub p50_wait_s: f64,
+    /// Nine in ten waited no longer.
+    pub p90_wait_s: f64,
     /// Ninety-nine in a hundred waited no longer.
     pub p99_wait_s: f64,
 }
@@ -368,12 +378,20 @@ fn group(rows: &[(usize, &Row)]) -> Group {
     let count = rows.len() as u128;
     let jct = rows.iter().map(|(_, row)| u128::from(row.jct.0)).sum();
     let wait = rows.iter().map(|(_, row)| u128::from(row.wait.0)).sum();
-    let worst = percentile(rows, 99).map_or(Span::ZERO, |(_, row)| row.wait);
+    let wait_at = |percent| percentile(rows, percent).map_or(0.0, |(_, row)| row.wait.secs_f64());
+    let mut jcts: Vec<Span> = rows.iter().map(|(_, row)| row.jct).collect();
+    jcts.sort_unstable();
+    let jct_at = |percent| percentile(&jcts, percent).map_or(0.0, Span::secs_f64);
     Group {
         jobs: rows.len() as u64,
         avg_jct_s: ratio(jct, count) / 1e6,
+        p50_jct_s: jct_at(50),
+        p90_jct_s: jct_at(90),
+        p99_jct_s: jct_at(99),
         avg_wait_s: ratio(wait, count) / 1e6,
-        p99_wait_s: worst.secs_f64(),
+        p50_wait_s: wait_at(50),
+        p90_wait_s: wait_at(90),
+        p99_wait_s: wait_at(99),
     }
 }
 

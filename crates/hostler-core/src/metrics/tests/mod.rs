@@ -93,7 +93,12 @@ fn two_jobs_give_the_figures_worked_out_by_hand() {
         gpu_hours = 0.05555555555555555
         jobs = 1
         avg_jct_s = 100.0
+        p50_jct_s = 100.0
+        p90_jct_s = 100.0
+        p99_jct_s = 100.0
         avg_wait_s = 0.0
+        p50_wait_s = 0.0
+        p90_wait_s = 0.0
         p99_wait_s = 0.0
 
         [[by_tenant]]
@@ -101,7 +106,12 @@ fn two_jobs_give_the_figures_worked_out_by_hand() {
         gpu_hours = 0.013888888888888888
         jobs = 1
         avg_jct_s = 140.0
+        p50_jct_s = 140.0
+        p90_jct_s = 140.0
+        p99_jct_s = 140.0
         avg_wait_s = 90.0
+        p50_wait_s = 90.0
+        p90_wait_s = 90.0
         p99_wait_s = 90.0
 
         [[by_model]]
@@ -110,21 +120,36 @@ fn two_jobs_give_the_figures_worked_out_by_hand() {
         gpu_hours = 0.06944444444444445
         jobs = 2
         avg_jct_s = 120.0
+        p50_jct_s = 100.0
+        p90_jct_s = 140.0
+        p99_jct_s = 140.0
         avg_wait_s = 45.0
+        p50_wait_s = 0.0
+        p90_wait_s = 90.0
         p99_wait_s = 90.0
 
         [[by_kind]]
         kind = "training"
         jobs = 1
         avg_jct_s = 100.0
+        p50_jct_s = 100.0
+        p90_jct_s = 100.0
+        p99_jct_s = 100.0
         avg_wait_s = 0.0
+        p50_wait_s = 0.0
+        p90_wait_s = 0.0
         p99_wait_s = 0.0
 
         [[by_kind]]
         kind = "batch"
         jobs = 1
         avg_jct_s = 140.0
+        p50_jct_s = 140.0
+        p90_jct_s = 140.0
+        p99_jct_s = 140.0
         avg_wait_s = 90.0
+        p50_wait_s = 90.0
+        p90_wait_s = 90.0
         p99_wait_s = 90.0
     "#]]
     .assert_eq(&text);
