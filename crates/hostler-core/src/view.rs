@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use crate::job::Job;
 use crate::state::ClusterState;
-use crate::units::{Span, Time};
+use crate::units::Span;
 
 /// The state as a policy sees it.
 #[derive(Clone, Copy)]
@@ -44,13 +44,6 @@ impl<'a> View<'a> {
     /// Work believed left at reference speed; none without an estimate.
     pub fn remaining(&self, job: &Job) -> Option<Span> {
         job.estimate.map(|estimate| estimate.run.saturating_sub(self.done(job)))
-    }
-
-    /// When a job that starts now is believed to end, at reference speed.
-    pub fn end_if_started(&self, job: &Job) -> Time {
-        let again = job.ledger.first_start.is_some();
-        let load = if again { job.spec.checkpoint.load } else { Span::ZERO };
-        job.remaining().map_or(Time::NEVER, |left| self.now() + load + left)
     }
 }
 

@@ -64,7 +64,6 @@ impl Backlog {
                 }
                 Change::Unqueued(id) => news.left.extend(self.remove(*id)),
                 Change::Freed(node) => news.freed.push(*node),
-                Change::Grew => {}
             }
         }
         news.freed.sort_unstable();

@@ -94,7 +94,6 @@ impl ClusterState {
         }
         self.refresh_usable(id);
         watch.node_changed(self.now, self, &self.nodes[id.index()]);
-        self.journal.push(Change::Grew);
         self.journal.push(Change::Freed(id));
     }
 

@@ -15,8 +15,6 @@ pub enum Change {
     Unqueued(JobId),
     /// More is free on the node than before.
     Freed(NodeId),
-    /// Nodes were added: what can never run may be able to.
-    Grew,
 }
 
 /// The changes since the last question.

@@ -41,10 +41,10 @@ struct Compared {
 
 /// Simulates the policies and shows how they compare.
 pub fn run(args: &Compare) -> Result<()> {
-    let (chosen, notes) = choose(args)?;
+    let chosen = choose(args)?;
     input::check_estimates(&chosen, &args.input)?;
     let loaded = input::load(&args.input)?;
-    let (chosen, mut notes) = keep_applicable(chosen, &loaded.workload, args, notes);
+    let (chosen, mut notes) = keep_applicable(chosen, &loaded.workload, args);
     if chosen.is_empty() {
         bail!("no policy applies to this workload; name some with `--policies`");
     }
@@ -93,13 +93,13 @@ fn rejections(results: &[Compared]) -> Option<String> {
 }
 
 /// The policies that were asked for, or all.
-fn choose(args: &Compare) -> Result<(Vec<Chosen>, Vec<String>)> {
+fn choose(args: &Compare) -> Result<Vec<Chosen>> {
     if args.policies.is_empty() {
         let all = hostler_policies::all().map(|def| Chosen::new(def.kind, std::iter::empty()));
-        return Ok((all.collect::<Result<_>>()?, Vec::new()));
+        return all.collect();
     }
     let named = args.policies.iter().map(|text| Chosen::parse(text));
-    Ok((named.collect::<Result<_>>()?, Vec::new()))
+    named.collect()
 }
 
 /// Leaves out policies that have nothing to go by in this workload, unless they were named.
@@ -107,11 +107,11 @@ fn keep_applicable(
     chosen: Vec<Chosen>,
     workload: &Workload,
     args: &Compare,
-    mut notes: Vec<String>,
 ) -> (Vec<Chosen>, Vec<String>) {
     if !args.policies.is_empty() {
-        return (chosen, notes);
+        return (chosen, Vec::new());
     }
+    let mut notes = Vec::new();
     let lacks = workload.lacks();
     let mut kept = Vec::new();
     for policy in chosen {
