@@ -2,6 +2,7 @@
 //!
 //! Holds what a person or a build machine runs around the code, never anything the product needs.
 
+mod bench_live;
 mod licences;
 mod test;
 mod tidy;
@@ -17,6 +18,7 @@ commands:
   test          install what is missing and run every check
   test --quick  tidy, check and tests only
   tidy          check the house rules over all files
+  bench-live    measure the live scheduler; add `jobs`, `submits`, `decisions` for parts
   licences      check licences, duplicate versions and sources of dependencies
   help          show this text
 ";
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root, test::Extent::Full),
         ["test", "--quick"] => test::run(&root, test::Extent::Quick),
         ["tidy"] => tidy::run(&root),
+        ["bench-live", parts @ ..] => bench_live::run(&root, parts),
         ["licences"] => licences::run(&root),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::tools::{cargo, ensure_c_compiler, ensure_component, succeed};
+use crate::tools::{cargo, ensure_c_compiler, ensure_component, ensure_test_packages, succeed};
 use crate::{licences, tidy};
 
 /// How much to run.
@@ -93,6 +93,7 @@ fn check(root: &Path) -> Result<()> {
 }
 
 fn tests(root: &Path) -> Result<()> {
+    ensure_test_packages(root);
     succeed(&mut cargo(root, &["test", "--workspace"]))
 }
 

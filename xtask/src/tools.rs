@@ -97,6 +97,23 @@ pub fn ensure_c_compiler(root: &Path) -> Result<()> {
         .context("`cc` is missing; run `apt-get install gcc libc6-dev` as root")
 }
 
+/// Installs what some tests need; without it they are skipped by name.
+pub fn ensure_test_packages(root: &Path) {
+    let postgresql = Path::new("/usr/lib/postgresql").is_dir();
+    let wanted = [("iproute2", on_path("ip").is_some()), ("postgresql", postgresql)];
+    let missing: Vec<&str> =
+        wanted.iter().filter(|(_, found)| !found).map(|(package, _)| *package).collect();
+    if missing.is_empty() {
+        return;
+    }
+    if let Err(error) = install_packages(root, &missing) {
+        eprintln!(
+            "cannot install {}: {error:#}; tests that need them are skipped",
+            missing.join(", ")
+        );
+    }
+}
+
 /// Installs Debian packages, as root or by `sudo`.
 fn install_packages(root: &Path, packages: &[&str]) -> Result<()> {
     eprintln!("installing the packages {}", packages.join(", "));

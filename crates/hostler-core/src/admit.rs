@@ -12,7 +12,7 @@ use crate::state::ClusterState;
 use crate::view::View;
 
 /// The empty cluster: kinds of node and how many there are. A cache of the node table.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Census {
     kinds: Vec<Kind>,
     nodes: usize,
@@ -20,6 +20,7 @@ pub struct Census {
     empty: Option<Capacity>,
 }
 
+#[derive(Clone, Debug)]
 struct Kind {
     example: usize,
     count: u32,
@@ -79,6 +80,11 @@ impl Census {
             }
             Locality::Node | Locality::Island => slots.map(|(slots, _)| slots).max().unwrap_or(0),
         }
+    }
+
+    /// Whether the empty cluster holds `count` tasks of a demand.
+    pub fn holds(&self, view: &View<'_>, demand: &Demand, count: u32) -> bool {
+        self.gang(view, demand, count).is_none()
     }
 
     fn gang(&self, view: &View<'_>, demand: &Demand, count: u32) -> Option<Reason> {

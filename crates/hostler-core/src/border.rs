@@ -12,6 +12,7 @@ use crate::limits::{
     TASKS_PER_JOB_MAX,
 };
 use crate::state::ClusterState;
+use crate::target::Target;
 
 /// Why a fact is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,8 +49,8 @@ pub enum Refused {
     /// A node's GPUs and their model disagree, or are too many.
     #[error("node {0}: its GPUs make no sense")]
     Devices(u32),
-    /// A profile says that some job makes no progress at all.
-    #[error("profile {0}: a speed is zero")]
+    /// A profile says that a job never makes progress, or is no table.
+    #[error("profile {0}: its speeds make no sense")]
     Standstill(u32),
     /// A job asks for something that makes no sense.
     #[error("job {job}: {fault}")]
@@ -73,6 +74,9 @@ pub enum SpecFault {
     /// A GPU demand above one is not whole.
     #[error("above one GPU only whole ones can be asked for")]
     Gpu,
+    /// A demand claims to be packed: only policies pack.
+    #[error("`packed_from` is for policies, not for users")]
+    Packed,
     /// It names a tenant or a GPU model that is not in the catalogue.
     #[error("it names a tenant or GPU model that nobody added")]
     Name,
@@ -99,6 +103,13 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
                 Err(Refused::Standstill(key.0))
             }
         }
+        Event::Solved { solution, .. } => {
+            let beyond = |target: &&Target| target.model.index() >= state.models().len();
+            match solution.targets.iter().find(beyond) {
+                Some(target) => Err(Refused::Unknown { what: "GPU model", id: target.model.0 }),
+                None => Ok(()),
+            }
+        }
         Event::Cancelled { .. }
         | Event::HoldChanged { .. }
         | Event::Started { .. }
@@ -108,9 +119,10 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::Stopped { .. }
         | Event::Estimated { .. }
         | Event::Load { .. }
-        | Event::Solved { .. }
+        | Event::Used { .. }
         | Event::ModelLoaded { .. }
         | Event::PolicyChanged { .. }
+        | Event::RoundEnded
         | Event::Timer => Ok(()),
     }
 }
@@ -166,6 +178,9 @@ pub fn check_spec(state: &ClusterState, spec: &JobSpec) -> Result<(), SpecFault>
         let gpu = gang.demand.gpu;
         if gpu.0 > 1000 && !gpu.0.is_multiple_of(1000) {
             return Err(SpecFault::Gpu);
+        }
+        if !gang.demand.packed_from.is_zero() {
+            return Err(SpecFault::Packed);
         }
         if let Models::Ordered(models) = &gang.demand.models
             && models.iter().any(|model| model.index() >= MODELS_MAX)

@@ -126,6 +126,14 @@ pub enum Share {
         /// Memory.
         mem: Mib,
     },
+    /// A guaranteed part of its memory, and compute by expected use instead of by request: the
+    /// requests of packed jobs on one device may exceed it.
+    Packed {
+        /// Compute that its job is expected to use.
+        compute: Milli,
+        /// Memory, as the request guarantees it.
+        mem: Mib,
+    },
     /// Adjacent hardware slices.
     Mig {
         /// First slice.
@@ -154,7 +162,9 @@ impl Share {
     pub fn is_sane(self) -> bool {
         match self {
             Share::Whole | Share::BestEffort { .. } => true,
-            Share::Fraction { compute, .. } => compute.0 > 0 && compute <= Milli::ONE,
+            Share::Fraction { compute, .. } | Share::Packed { compute, .. } => {
+                compute.0 > 0 && compute <= Milli::ONE
+            }
             Share::Mig { start, slices, .. } => slices > 0 && start < 8 && slices <= 8 - start,
             Share::Mps { percent, .. } => percent > 0 && percent <= 100,
         }
@@ -164,7 +174,7 @@ impl Share {
     pub fn compute(self, mig_slices: u32) -> Milli {
         match self {
             Share::Whole => Milli::ONE,
-            Share::Fraction { compute, .. } => compute,
+            Share::Fraction { compute, .. } | Share::Packed { compute, .. } => compute,
             Share::Mig { slices, .. } => Milli(slices * 1000 / mig_slices.max(1)),
             Share::Mps { percent, .. } => Milli(percent * 10),
             Share::BestEffort { .. } => Milli::ZERO,
@@ -176,6 +186,7 @@ impl Share {
         match self {
             Share::Whole => device_mem,
             Share::Fraction { mem, .. }
+            | Share::Packed { mem, .. }
             | Share::Mig { mem, .. }
             | Share::Mps { mem, .. }
             | Share::BestEffort { mem } => mem,

@@ -8,6 +8,7 @@ use crate::cluster::{Layout, Power};
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
 use crate::placement::Placement;
 use crate::reason::Reason;
+use crate::target::Turn;
 use crate::units::Time;
 
 /// A decision.
@@ -90,6 +91,13 @@ pub enum Decision {
     Solve {
         /// Step of the state to look at.
         based_on: u64,
+    },
+    /// Begin a round, or give more turns in the one that goes on.
+    Turns {
+        /// Whether a round begins: earlier turns are over.
+        begins: bool,
+        /// Who runs where.
+        turns: Vec<Turn>,
     },
     /// Ask the policy again at this time.
     WakeAt {

@@ -3,15 +3,19 @@
 //! One step is taken in three moves that recovery and replay use one by one: `take_in` the facts,
 //! `propose` decisions, `commit` them.
 
+use std::sync::Arc;
+
 use crate::capacity::Refusal;
 use crate::decision::{Decision, StopHow, StopWhy};
 use crate::event::{Event, Outcome};
+use crate::job::{Job, Phase};
 use crate::limits::{STEPS_PER_INSTANT_MAX, STOP_ATTEMPTS_MAX};
+use crate::observe::observed;
 use crate::plan::{Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
 use crate::predict::Predict;
 use crate::record::Record;
-use crate::state::ClusterState;
+use crate::state::{ClusterState, Snapshot};
 use crate::units::{Span, Time};
 use crate::verify::verify;
 use crate::view::View;
@@ -80,6 +84,11 @@ impl<Watcher: Watch> Engine<Watcher> {
         &self.watch
     }
 
+    /// The watcher, to take out what it gathered.
+    pub fn watch_mut(&mut self) -> &mut Watcher {
+        &mut self.watch
+    }
+
     /// The watcher and the state, at the end.
     pub fn into_parts(self) -> (ClusterState, Watcher) {
         (self.state, self.watch)
@@ -95,11 +104,23 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.policy = policy;
     }
 
+    /// The facts of the state, to save them.
+    pub fn snapshot(&self) -> Snapshot {
+        self.state.snapshot(self.matters)
+    }
+
+    /// Puts saved facts in place of the state, for a policy that has not been asked yet; watchers
+    /// are not told.
+    pub fn restore(&mut self, snapshot: Snapshot) {
+        self.matters = snapshot.matters;
+        self.state = ClusterState::restore(snapshot);
+    }
+
     /// The time by which the engine wants to be called, if nothing happens before.
     pub fn wake(&self) -> Option<Time> {
         let round = match self.policy.cadence() {
-            Cadence::Rounds(span) if self.state.job_count() > 0 => Some(self.next_round(span)),
-            Cadence::Rounds(_) | Cadence::EveryEvent => None,
+            Cadence::Rounds(span) => self.next_round(span),
+            Cadence::EveryEvent => None,
         };
         [round, self.state.wake_at(), self.state.next_due()].into_iter().flatten().min()
     }
@@ -110,6 +131,15 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.take_in(at, events);
         let (asked, decisions) = self.propose();
         self.commit(asked, decisions)
+    }
+
+    /// Answers a solver's question on the state as it is, if the policy has asked one.
+    ///
+    /// A host whose time goes on does the same on a thread, with a clone of the state.
+    pub fn solve(&mut self) -> Option<Event> {
+        let based_on = self.state.solve_asked()?;
+        let solution = Arc::new(self.policy.solver()?.solve(&View::new(&self.state)));
+        Some(Event::Solved { based_on, solution })
     }
 
     /// Records and applies facts.
@@ -145,13 +175,13 @@ impl<Watcher: Watch> Engine<Watcher> {
         }
     }
 
-    /// Moves to the instant of the next facts.
-    pub(crate) fn begin(&mut self, at: Time) {
+    /// Moves to the instant of the next facts, for a host that records by itself.
+    pub fn begin(&mut self, at: Time) {
         self.matters |= self.state.begin_step(at);
     }
 
     /// Applies one fact of the instant.
-    pub(crate) fn take_fact(&mut self, event: &Event) {
+    pub fn take_fact(&mut self, event: &Event) {
         self.matters |= event.matters();
         self.state.apply_event(event, &mut self.watch);
         self.change_policy(event);
@@ -219,10 +249,11 @@ impl<Watcher: Watch> Engine<Watcher> {
         match self.policy.cadence() {
             Cadence::EveryEvent => self.matters.then_some(Wake::Event),
             Cadence::Rounds(span) => {
-                let round = |at: Time| at.0 / span.0.max(1);
-                let due =
-                    self.state.asked_at().is_none_or(|at| round(at) < round(self.state.now()));
-                (due && self.state.job_count() > 0).then_some(Wake::Round)
+                let over = self.state.job_count() > 0 && self.state.round_is_over(span);
+                match over && (self.matters || self.next_round(span).is_some()) {
+                    true => Some(Wake::Round),
+                    false => self.matters.then_some(Wake::Event),
+                }
             }
         }
     }
@@ -231,12 +262,16 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.state.doomed().next().is_none() && self.state.due().next().is_none()
     }
 
-    fn next_round(&self, span: Span) -> Time {
-        let span = span.0.max(1);
-        match self.state.asked_at() {
-            Some(at) => Time((at.0 / span + 1) * span).max(self.state.now()),
-            None => self.state.now(),
+    /// When the next round may begin, unless the policy was asked at that time already. Time alone
+    /// changes nothing while nobody runs.
+    fn next_round(&self, span: Span) -> Option<Time> {
+        let round = self.state.round().filter(|_| self.state.lease_count() > 0)?;
+        // A lone job has nobody to take turns with, and may run for years.
+        if self.state.job_count() == 1 && !self.state.solution_is_stale() {
+            return None;
         }
+        let at = round.began + span;
+        self.state.asked_at().is_none_or(|asked| asked < at).then_some(at)
     }
 
     fn change_policy(&mut self, event: &Event) {
@@ -245,32 +280,53 @@ impl<Watcher: Watch> Engine<Watcher> {
         }
     }
 
-    /// Adds facts that follow from facts: estimates, and nodes that no longer answer.
+    /// Adds facts that follow from facts: estimates, speeds, and nodes that no longer answer.
     fn enrich(&mut self, at: Time, events: &mut Vec<Event>) {
         if let Some(predict) = &mut self.predict {
-            let count = events.len();
-            for position in 0..count {
-                let estimate = match &events[position] {
-                    Event::Submitted { job, spec } => {
-                        predict.estimate(*job, spec).map(|estimate| (*job, estimate))
-                    }
-                    Event::Stopped { lease, outcome: Outcome::Finished, done, .. } => {
-                        let job = self.state.lease(*lease).map(|lease| lease.job);
-                        if let Some(job) = job.and_then(|job| self.state.job(job)) {
-                            predict.observe(job.id, &job.spec, *done);
-                        }
-                        None
-                    }
-                    _ => None,
-                };
-                if let Some((job, estimate)) = estimate {
-                    events.push(Event::Estimated { job, estimate });
-                }
+            for position in 0..events.len() {
+                let beliefs = believe(&mut **predict, &self.state, at, &events[position]);
+                events.extend(beliefs);
             }
         }
         let silent = self.state.silent_nodes(at);
         events.extend(silent.into_iter().map(|node| Event::NodeDown { node }));
     }
+}
+
+/// What a predictor believes after a fact that the state has not taken in yet.
+fn believe(predict: &mut dyn Predict, state: &ClusterState, at: Time, event: &Event) -> Vec<Event> {
+    match event {
+        Event::Submitted { job, spec } => {
+            let estimate = predict.estimate(*job, spec);
+            estimate.map(|estimate| Event::Estimated { job: *job, estimate }).into_iter().collect()
+        }
+        Event::Stopped { lease, outcome, done, lost } => {
+            let job = state.lease(*lease).and_then(|lease| state.job(lease.job));
+            let finished = job.filter(|_| *outcome == Outcome::Finished);
+            let mut beliefs = finished.map_or(Vec::new(), |job| learn(predict, state, job, *done));
+            if !predict.wants_speeds() {
+                return beliefs;
+            }
+            let observed = observed(state, at, *lease, *outcome, (*done, *lost));
+            let profiles = observed.map(|observed| predict.observe_speed(&observed));
+            let profiled = |(key, profile)| Event::Profiled { key, profile };
+            beliefs.extend(profiles.into_iter().flatten().map(profiled));
+            beliefs
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Teaches a predictor what a job took, and asks again about jobs that wait and that it sees
+/// otherwise now.
+fn learn(predict: &mut dyn Predict, state: &ClusterState, over: &Job, run: Span) -> Vec<Event> {
+    let outdated = predict.observe(over.id, &over.spec, run).into_iter();
+    let waiting = outdated.filter_map(|id| state.job(id)).filter(|job| job.phase == Phase::Pending);
+    let revised = waiting.filter_map(|job| {
+        let estimate = predict.estimate(job.id, &job.spec)?;
+        (job.estimate != Some(estimate)).then_some(Event::Estimated { job: job.id, estimate })
+    });
+    revised.collect()
 }
 
 /// Ends what must end whatever the policy says, and repeats what was not answered.

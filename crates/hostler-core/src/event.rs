@@ -8,7 +8,8 @@ use crate::cluster::{GpuModel, NodeSpec, Power, Tenant};
 use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::{Estimate, JobSpec};
 use crate::profile::Profile;
-use crate::units::Span;
+use crate::target::Solution;
+use crate::units::{Milli, Span};
 
 /// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +90,9 @@ pub enum Event {
         lease: LeaseId,
         /// Reference work of this stay.
         done: Span,
+        /// Time of this stay in which it had nothing to do: shares do not count it as received.
+        #[serde(default)]
+        idle: Span,
     },
     /// The job saved its state; a restart goes on from there.
     Checkpointed {
@@ -129,12 +133,19 @@ pub enum Event {
         /// Requests per thousand seconds.
         per_kilosecond: u64,
     },
+    /// What a stay really used of its GPUs, as the executor measured it.
+    Used {
+        /// The lease.
+        lease: LeaseId,
+        /// Mean compute used of each device that it held a part of.
+        gpu: Milli,
+    },
     /// A solver answered.
     Solved {
         /// Step of the state that it looked at.
         based_on: u64,
-        /// Share of time for each job, in millionths.
-        targets: Vec<(JobId, u32)>,
+        /// The answer.
+        solution: Arc<Solution>,
     },
     /// A service has its model in memory.
     ModelLoaded {
@@ -146,6 +157,8 @@ pub enum Event {
         /// Its settings, as TOML.
         settings: Box<str>,
     },
+    /// Nothing more will come of this round: the next may begin before its time.
+    RoundEnded,
     /// A time that was asked for has come.
     Timer,
 }
@@ -171,6 +184,7 @@ impl Event {
             Event::Started { .. }
             | Event::Progress { .. }
             | Event::Checkpointed { .. }
+            | Event::Used { .. }
             | Event::ModelAdded { .. }
             | Event::TenantAdded { .. } => false,
             Event::NodeUp { .. }
@@ -188,6 +202,7 @@ impl Event {
             | Event::Solved { .. }
             | Event::ModelLoaded { .. }
             | Event::PolicyChanged { .. }
+            | Event::RoundEnded
             | Event::Timer => true,
         }
     }

@@ -16,11 +16,15 @@ pub trait Executor {
     fn submit(&mut self, at: Time, decision: &Decision);
 }
 
-/// Runs until the world has nothing more to tell.
+/// Runs until the world has nothing more to tell. Solvers answer at the instant of the question.
 pub fn run(executor: &mut impl Executor, engine: &mut Engine<impl Watch>) {
     while let Some((at, events)) = executor.next(engine.wake()) {
-        for decision in engine.step(at, events) {
-            executor.submit(at, &decision);
+        let mut facts = Some(events);
+        while let Some(events) = facts.take() {
+            for decision in engine.step(at, events) {
+                executor.submit(at, &decision);
+            }
+            facts = engine.solve().map(|solved| vec![solved]);
         }
     }
 }

@@ -4,9 +4,9 @@
 //! gains tells, without one, that the job cannot fit yet. It never says that a job fits.
 
 use crate::capacity::Capacity;
-use crate::job::{Gang, JobSpec, Locality};
+use crate::job::{JobSpec, Locality};
 use crate::placement::{Part, Placement};
-use crate::stage::Shortfall;
+use crate::stage::{Shortfall, may_fit};
 
 /// A bound on how many tasks of a job fit.
 pub struct Hope<'a> {
@@ -54,7 +54,6 @@ impl<'a> Hope<'a> {
 
     /// Whether a search is worth its while.
     pub fn is_worth_a_search(&self, free: &Capacity) -> bool {
-        let may_fit = |gang: &Gang| free.may_hold(&gang.demand, gang.count);
-        !self.is_lost() && self.spec.gangs.iter().all(may_fit)
+        !self.is_lost() && may_fit(free, self.spec)
     }
 }

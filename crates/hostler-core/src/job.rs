@@ -92,6 +92,10 @@ pub struct Demand {
     pub gpu: Milli,
     /// GPU memory on each device; zero means in proportion to `gpu`.
     pub gpu_mem: Mib,
+    /// Share of a device that a packed task asked for, where `gpu` is only what it is expected to
+    /// use; zero in all that users submit. Its memory is in proportion to this.
+    #[serde(default, skip_serializing_if = "Milli::is_zero")]
+    pub packed_from: Milli,
     /// CPU cores.
     pub cpu: Milli,
     /// Main memory.
@@ -106,6 +110,15 @@ impl Demand {
     /// Whether only nodes with certain GPUs will do: it asks for GPUs, or for a place beside them.
     pub fn names_models(&self) -> bool {
         self.gpu.0 > 0 || self.models != Models::Any
+    }
+
+    /// GPU memory that a task holds of each device with `device_mem`.
+    pub fn device_mem(&self, device_mem: Mib) -> Mib {
+        if self.gpu_mem.0 > 0 {
+            return self.gpu_mem;
+        }
+        let asked = if self.packed_from.is_zero() { self.gpu } else { self.packed_from };
+        Mib((u64::from(device_mem.0) * u64::from(asked.0.min(1000)) / 1000) as u32)
     }
 }
 
@@ -207,8 +220,9 @@ pub struct Job {
     pub ledger: Ledger,
     /// Believed run time; none when nobody gave one.
     pub estimate: Option<Estimate>,
-    /// Share of time that a solver wants it to have, in millionths; none when not solved for.
-    pub target: Option<u32>,
+    /// Compute that it is expected to use of each device: the most that like jobs were seen to use
+    /// before it was submitted. None when too few were.
+    pub gpu_use: Option<Milli>,
     /// Why it does not run.
     pub reason: Reason,
     /// Since when it has been in this phase.
@@ -293,6 +307,12 @@ impl JobSpec {
     pub fn gpu_milli(&self) -> u64 {
         let gpu = |gang: &Gang| u64::from(gang.count) * u64::from(gang.demand.gpu.0);
         self.gangs.iter().map(gpu).sum()
+    }
+
+    /// GPUs that its tasks are on, a part of one counted as one.
+    pub fn gpus(&self) -> u32 {
+        let gpus = |gang: &Gang| gang.count.saturating_mul(gang.demand.gpu.0.div_ceil(1000));
+        self.gangs.iter().map(gpus).fold(0, u32::saturating_add)
     }
 }
 

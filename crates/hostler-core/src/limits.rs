@@ -42,6 +42,10 @@ pub const START_FAILURES_MAX: u32 = 5;
 /// Changes kept for policy caches between two questions; beyond it the caches start anew.
 pub const JOURNAL_MAX: usize = 1 << 20;
 
+/// Jobs of a group that must have been measured before the next one is packed by what they used:
+/// fewer may all have been unusual.
+pub const USES_SEEN_MIN: u32 = 3;
+
 /// Decisions of one step per pending or running job: stop, start, hold and one to spare.
 pub const DECISIONS_PER_JOB_MAX: usize = 4;
 

@@ -67,6 +67,10 @@ pub struct Lease {
     pub base: Span,
     /// Reference work done in this stay as of the last report, and when that was.
     pub progress: Option<(Time, Span)>,
+    /// Up to when its time is in the accounts of shares.
+    pub settled: Time,
+    /// Time of the stay in which it had nothing to do, as of the last report.
+    pub idle: Span,
     /// The stop that was asked for.
     pub stop: Option<Stop>,
 }
@@ -100,6 +104,11 @@ impl Placement {
         let first = self.parts.partition_point(|part| part.node < node);
         let count = self.parts[first..].iter().take_while(|part| part.node == node).count();
         &self.parts[first..first + count]
+    }
+
+    /// GPUs that its tasks are on, each part of one counted as one.
+    pub fn gpus(&self) -> u32 {
+        self.parts.iter().map(|part| part.slices.len() as u32).sum()
     }
 
     /// Number of different nodes. Parts of one role never repeat a node.

@@ -15,6 +15,7 @@ use crate::job::Phase;
 use crate::placement::Placement;
 use crate::reason::Reason;
 use crate::state::ClusterState;
+use crate::target::Turn;
 use crate::units::{Span, Time};
 
 /// Decisions of one step.
@@ -184,9 +185,14 @@ impl<'a> Plan<'a> {
         self.decisions.push(Decision::SetPower { node, power });
     }
 
-    /// Asks for a solution on the state as it is.
+    /// Asks for a solution on the state as it is; the answer comes as a fact.
     pub fn solve(&mut self) {
         self.decisions.push(Decision::Solve { based_on: self.state.step() });
+    }
+
+    /// Begins a round with these turns, or adds them to the one that goes on.
+    pub fn take_turns(&mut self, begins: bool, turns: Vec<Turn>) {
+        self.decisions.push(Decision::Turns { begins, turns });
     }
 
     /// Asks to be woken at `at`, if nothing happens before.

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::plan::Plan;
 use crate::predict::EstimateSource;
+use crate::solve::Solve;
 use crate::units::Span;
 use crate::view::View;
 
@@ -25,6 +26,11 @@ pub trait Policy: Send {
         EstimateSource::User
     }
 
+    /// What answers its `Solve` decisions; none when it makes none.
+    fn solver(&self) -> Option<Box<dyn Solve>> {
+        None
+    }
+
     /// Decides.
     fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>);
 }
@@ -34,7 +40,7 @@ pub trait Policy: Send {
 pub enum Cadence {
     /// At every instant at which something relevant happened.
     EveryEvent,
-    /// At every multiple of the span, while there are jobs.
+    /// At such instants too, and, while jobs run, when a round has lasted for the span.
     Rounds(Span),
 }
 
@@ -43,7 +49,7 @@ pub enum Cadence {
 pub enum Wake {
     /// Something happened.
     Event,
-    /// A round begins.
+    /// As well, and the next round may begin.
     Round,
 }
 
@@ -71,6 +77,8 @@ pub enum Need {
     Priorities,
     /// Jobs with deadlines.
     Deadlines,
+    /// Jobs whose speed by GPU model is known.
+    Speeds,
 }
 
 impl fmt::Display for Need {
@@ -79,6 +87,7 @@ impl fmt::Display for Need {
         f.write_str(match self {
             Need::Priorities => "every job has the same priority",
             Need::Deadlines => "no job has a deadline",
+            Need::Speeds => "no table of speeds by GPU model",
         })
     }
 }

@@ -1,23 +1,54 @@
-//! Belief about run times: the interface of predictors.
+//! Belief about run times and speeds: the interface of predictors.
 //!
 //! What a predictor says enters the log as an event, so a replay needs none.
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::JobId;
+use crate::id::{JobId, ModelId, ProfileKey};
 use crate::job::{Estimate, JobSpec};
 use crate::policy::SettingType;
-use crate::units::Span;
+use crate::profile::Profile;
+use crate::units::{Rate, Span};
 
 /// Believes to know run times.
 pub trait Predict: Send {
-    /// Run time of a job that was submitted just now.
+    /// Run time of a job that was submitted just now, or that waits and is looked at again.
     fn estimate(&mut self, job: JobId, spec: &JobSpec) -> Option<Estimate>;
 
-    /// Learns from a job that finished: its run time at reference speed.
-    fn observe(&mut self, job: JobId, spec: &JobSpec, run: Span) {
+    /// Learns from a job that finished: its run time at reference speed. The answer is whose run
+    /// times should be estimated anew, if they still wait.
+    fn observe(&mut self, job: JobId, spec: &JobSpec, run: Span) -> Vec<JobId> {
         let _ = (job, spec, run);
+        Vec::new()
     }
+
+    /// Whether it learns speeds: looking at a stay costs a look at its neighbours.
+    fn wants_speeds(&self) -> bool {
+        false
+    }
+
+    /// Learns how fast a stay was; the answer is what to believe of profiles from now on.
+    fn observe_speed(&mut self, observed: &Observed) -> Vec<(ProfileKey, Profile)> {
+        let _ = observed;
+        Vec::new()
+    }
+}
+
+/// How fast one stay of a job was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The profile of the job.
+    pub key: ProfileKey,
+    /// The GPU model that it was on.
+    pub model: ModelId,
+    /// GPUs of the gang.
+    pub gpus: u32,
+    /// Whether these were in several nodes.
+    pub spread: bool,
+    /// Who was beside it on its GPUs.
+    pub partner: Option<ProfileKey>,
+    /// Its speed, relative to the reference run.
+    pub rate: Rate,
 }
 
 /// Whose run times a policy sees.

@@ -3,6 +3,7 @@
 use crate::capacity::Capacity;
 use crate::job::{Demand, Job, JobSpec};
 use crate::placement::{Part, Placement};
+use crate::reason::Reason;
 use crate::view::View;
 
 /// Ranks jobs.
@@ -10,7 +11,7 @@ pub trait Order: Send {
     /// Rank of a job: least first; equal keys go by submission.
     ///
     /// The key of a waiting job may depend only on facts that are put in the journal when they
-    /// change: its specification, estimate, ledger and target. Not on the time.
+    /// change: its specification, estimate and ledger. Not on the time.
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
 }
 
@@ -32,6 +33,19 @@ pub trait Place: Send {
 pub struct Shortfall {
     /// Tasks that would fit.
     pub fit: u32,
+}
+
+/// Whether a placement is worth a search: cheap, and never no where one could be found.
+pub fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
+    spec.gangs.iter().all(|gang| free.may_hold(&gang.demand, gang.count))
+}
+
+/// That a job does not fit, with a bound on how much of it would.
+pub fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
+    let bounds = spec.gangs.iter().map(|gang| free.slots_bound(&gang.demand));
+    let tasks = spec.tasks();
+    let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
+    Reason::NoCapacity { tasks, fit }
 }
 
 /// Places all roles of a job, all or none. `free` is left as it was.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 /// Entries by ascending number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Table<Entry> {
     base: u32,
     slots: VecDeque<Option<Box<Entry>>>,
@@ -19,7 +19,36 @@ impl<Entry> Default for Table<Entry> {
     }
 }
 
+impl<Entry: PartialEq> PartialEq for Table<Entry> {
+    /// Equality of entries and of the next number; how far the window reaches back is chance.
+    fn eq(&self, other: &Table<Entry>) -> bool {
+        self.next_id() == other.next_id() && self.numbered().eq(other.numbered())
+    }
+}
+
+impl<Entry: Eq> Eq for Table<Entry> {}
+
 impl<Entry> Table<Entry> {
+    /// The table with these entries, ascending, whose next number is at least `next_id`.
+    pub fn restore(next_id: u32, entries: impl IntoIterator<Item = (u32, Entry)>) -> Table<Entry> {
+        let mut table = Table::default();
+        for (id, entry) in entries {
+            table.insert(id, entry);
+        }
+        if table.slots.is_empty() && next_id > 0 {
+            table.base = next_id - 1;
+        }
+        while table.next_id() < next_id {
+            table.slots.push_back(None);
+        }
+        table
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        let slots = (self.base..).zip(&self.slots);
+        slots.filter_map(|(id, slot)| slot.as_deref().map(|entry| (id, entry)))
+    }
+
     /// The number that the next entry gets at least.
     pub fn next_id(&self) -> u32 {
         self.base + self.slots.len() as u32

@@ -41,6 +41,15 @@ pub struct Mib(pub u32);
 #[serde(transparent)]
 pub struct Rate(pub u32);
 
+/// Speed of a whole job in billionths of a step per second; zero where it does not fit.
+///
+/// Fine enough that a step of ten minutes is known to six digits.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Pace(pub u64);
+
 const MICROS_PER_SEC: u64 = 1_000_000;
 
 impl Time {
@@ -127,6 +136,11 @@ impl Milli {
         self.0 / 1000
     }
 
+    /// Whether this is nothing.
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// Whether this asks for a part of one device.
     pub const fn is_fraction(self) -> bool {
         self.0 > 0 && self.0 < 1000
@@ -144,6 +158,58 @@ impl Rate {
         }
         let product = u64::from(self.0) * u64::from(factor.0) / u64::from(Rate::FULL.0);
         Rate(u32::try_from(product).unwrap_or(u32::MAX).max(1))
+    }
+}
+
+impl Pace {
+    /// Does not fit, or makes no progress.
+    pub const ZERO: Pace = Pace(0);
+    /// Faster than anything measured: a million steps per second.
+    pub const MAX: Pace = Pace(1_000_000 * Pace::PER_STEP);
+    /// One step per second.
+    pub const ONE: Pace = Pace(Pace::PER_STEP);
+
+    const PER_STEP: u64 = 1_000_000_000;
+
+    /// So many steps per second, to the nearest billionth; none for what is no number from 0 to
+    /// [`Pace::MAX`]. What is above zero stays above zero.
+    pub fn from_steps_per_sec(steps: f64) -> Option<Pace> {
+        let max = Pace::MAX.0 as f64 / Pace::PER_STEP as f64;
+        let least = u64::from(steps > 0.0);
+        let sane = (0.0..=max).contains(&steps);
+        sane.then(|| Pace(((steps * Pace::PER_STEP as f64).round() as u64).max(least)))
+    }
+
+    /// Steps per second.
+    pub fn steps_per_sec(self) -> f64 {
+        self.0 as f64 / Pace::PER_STEP as f64
+    }
+
+    /// This pace relative to `reference`; zero only where this is, or where the reference is.
+    pub fn relative_to(self, reference: Pace) -> Rate {
+        if self == reference {
+            return if self == Pace::ZERO { Rate(0) } else { Rate::FULL };
+        }
+        let scaled = u128::from(self.0) * u128::from(Rate::FULL.0) + u128::from(reference.0) / 2;
+        let rate = scaled.checked_div(u128::from(reference.0)).unwrap_or(0);
+        let least = u32::from(self > Pace::ZERO && reference > Pace::ZERO);
+        Rate(u32::try_from(rate).unwrap_or(u32::MAX).max(least))
+    }
+
+    /// The pace of `gpus` GPUs of which `of` run at this one, each as fast as before.
+    pub fn scaled(self, gpus: u32, of: u32) -> Pace {
+        let pace = u128::from(self.0) * u128::from(gpus) / u128::from(of.max(1));
+        Pace(u64::try_from(pace).unwrap_or(u64::MAX))
+    }
+
+    /// Time that `steps` take, rounded up; for ever at pace zero.
+    pub fn time_for(self, steps: u64) -> Span {
+        let per_step = u128::from(Pace::PER_STEP) * u128::from(MICROS_PER_SEC);
+        let scaled = u128::from(steps) * per_step;
+        match self {
+            Pace::ZERO => Span::MAX,
+            Pace(pace) => Span(u64::try_from(scaled.div_ceil(pace.into())).unwrap_or(u64::MAX)),
+        }
     }
 }
 
@@ -239,6 +305,21 @@ mod tests {
         assert_eq!(work.at(Rate(500_000)), Span::from_secs(60));
         assert_eq!(Span::from_secs(60).work_at(Rate(500_000)), work);
         assert_eq!(Span::MAX.at(Rate(1)), Span::MAX);
+    }
+
+    #[test]
+    fn paces_keep_nine_digits_and_zero_means_that_it_does_not_fit() {
+        let slow = Pace::from_steps_per_sec(0.000_123_456).expect("a pace");
+        assert_eq!(slow, Pace(123_456));
+        assert_eq!(slow.steps_per_sec(), 0.000_123_456);
+        assert_eq!(Pace(2_000_000_000).relative_to(Pace(8_000_000_000)), Rate(250_000));
+        assert_eq!(Pace::ZERO.relative_to(Pace::ONE), Rate(0));
+        assert_eq!(Pace(1).relative_to(Pace::MAX), Rate(1));
+        assert_eq!(Pace::from_steps_per_sec(f64::NAN), None);
+        assert_eq!(Pace::from_steps_per_sec(-1.0), None);
+        assert_eq!(Pace::from_steps_per_sec(1e-30), Some(Pace(1)));
+        assert_eq!(Pace(4_000_000_000).time_for(10), Span::from_millis(2500));
+        assert_eq!(Pace::ZERO.time_for(1), Span::MAX);
     }
 
     #[test]

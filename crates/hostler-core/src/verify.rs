@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 
 use crate::cluster::{Health, Power, Share};
 use crate::decision::Decision;
-use crate::id::{DeviceId, JobId, LeaseId, NodeId};
-use crate::job::{Job, Locality, Phase};
+use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
+use crate::job::{Job, Locality, Phase, Sharing};
 use crate::limits::DECISIONS_PER_JOB_MAX;
 use crate::placement::{Part, Placement, Slice};
 use crate::profile::Reach;
 use crate::state::ClusterState;
+use crate::target::Turn;
+use crate::units::Mib;
 
 /// Why a decision is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +37,9 @@ pub enum Violation {
     /// There is no such device.
     #[error("there is no {0:?}")]
     NoDevice(DeviceId),
+    /// There is no such GPU model.
+    #[error("there is no {0:?}")]
+    NoModel(ModelId),
     /// Two decisions on one job or lease.
     #[error("{0:?} is decided on twice")]
     Twice(JobId),
@@ -151,7 +156,21 @@ impl<'a> Check<'a> {
                 self.empty(*node)?;
                 self.changed.insert(*node);
             }
+            Decision::Turns { turns, .. } => self.turns(turns)?,
             Decision::Solve { .. } | Decision::WakeAt { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Turns are of jobs and GPU models that there are.
+    fn turns(&self, turns: &[Turn]) -> Result<(), Violation> {
+        for turn in turns {
+            if turn.model.index() >= self.state.models().len() {
+                return Err(Violation::NoModel(turn.model));
+            }
+            if let Some(gone) = turn.team.members().find(|job| self.state.job(*job).is_none()) {
+                return Err(Violation::NotWaiting(gone));
+            }
         }
         Ok(())
     }
@@ -223,8 +242,20 @@ impl<'a> Check<'a> {
             && (!demand.names_models() || allowed);
         let devices = node.first_device.0..node.first_device.0 + node.spec.gpus;
         let inside = |slice: &Slice| devices.contains(&slice.device.0);
-        // A whole GPU is held whole; a part of one may be held in any way.
-        let as_asked = |slice: &Slice| demand.gpu.is_fraction() || slice.share == Share::Whole;
+        let device_mem = node.spec.gpu_model.map_or(Mib(0), |model| self.state.model(model).mem);
+        let guaranteed = demand.device_mem(device_mem);
+        let willing = job.spec.sharing != Sharing::Never;
+        // A whole GPU is held whole, unless the job may be packed with another; a part of one may
+        // be held in any way. Who is packed said that it may be, and has all the memory that it
+        // asked for.
+        let as_asked = |slice: &Slice| match slice.share {
+            Share::Whole => true,
+            Share::Packed { mem, .. } => demand.gpu.is_fraction() && willing && mem >= guaranteed,
+            Share::Fraction { .. }
+            | Share::Mig { .. }
+            | Share::Mps { .. }
+            | Share::BestEffort { .. } => demand.gpu.is_fraction() || willing,
+        };
         let sane = part
             .slices
             .iter()

@@ -23,9 +23,11 @@ macro_rules! families {
     };
 }
 
-families![order, reserve];
+families![order, reserve, fair];
 
+pub mod allocate;
 pub mod limits;
+pub mod lp;
 pub mod place;
 pub mod registry;
 

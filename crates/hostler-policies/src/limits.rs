@@ -24,3 +24,52 @@ pub const HOPELESS_MAX: usize = 16;
 /// Freed nodes that are counted one by one for each shape of job; for more of them a bound over the
 /// whole cluster costs less.
 pub const FREED_COUNTED_MAX: usize = 64;
+
+/// What a constraint of an allocation may be broken by: shares are doubles that went through sums
+/// over thousands of jobs.
+pub const FEASIBLE_MAX: f64 = 1e-6;
+
+/// Run time at reference speed of a job of which nobody said anything: in published traces the
+/// median training job takes minutes and the mean one hours.
+pub const UNKNOWN_RUN: Span = Span::from_secs(3600);
+
+/// A job that has outlasted its estimate is believed to have this part of its work still to do.
+pub const STEPS_LEFT_PART: f64 = 0.1;
+
+/// What an answer of a linear programme may break a row by, relative to its size: a hundred times
+/// what the solvers aim for.
+pub const LP_FEASIBLE_MAX: f64 = 1e-6;
+
+/// Columns of a linear programme: the normal equations of as many rows as that takes are seconds.
+pub const LP_COLUMNS_MAX: usize = 4_000_000;
+
+/// Steps of the interior-point method; it needs ten to thirty.
+pub const LP_ITERATIONS_MAX: u32 = 100;
+
+/// Part of the largest share of a job below which a share is nothing: what an interior-point method
+/// leaves of a 0.
+pub const SHARE_MIN: f64 = 1e-7;
+
+/// Columns up to which a stuck solver is followed by the simplex method; beyond, it takes minutes.
+pub const SECOND_CHANCE_COLUMNS_MAX: usize = 20_000;
+
+/// Classes of jobs that may be put in pairs: their programme has the square of that in columns.
+pub const PACKED_CLASSES_MAX: usize = 256;
+
+/// Levels of water filling beyond one for each class: rounding may split one into two.
+pub const EXTRA_LEVELS_MAX: usize = 8;
+
+/// Programmes solved for one finish-time allocation; it needs three to six.
+pub const FINISH_TIME_SOLVES_MAX: usize = 40;
+
+/// Windows of the published search for a makespan: the last ends after 30 million years.
+pub const MAKESPAN_WINDOWS_MAX: usize = 10;
+
+/// Halvings of an interval that hold a root: a double has 53 bits.
+pub const HALVINGS_MAX: usize = 200;
+
+/// Classes of the strategy-proof policy: it solves once for each.
+pub const STRATEGY_PROOF_CLASSES_MAX: usize = 512;
+
+/// Costs that an assignment may look at: rows times rows times columns, some seconds.
+pub const ASSIGNMENT_STEPS_MAX: usize = 4_000_000_000;

@@ -42,14 +42,22 @@ fn job() -> impl Strategy<Value = JobText> {
         format!("role gpus {gpus} count {count} cpu {cpu} mem {mem}")
     });
     let role = prop::option::weighted(0.2, role);
-    (request, time, state, role).prop_map(|(request, time, state, role)| {
+    let sharing = prop::sample::select(vec![
+        "",
+        "",
+        " sharing willing group g use 0.1",
+        " sharing willing group g use 0.4 mem_use 9000",
+        " sharing willing group h use 0.9 gpu_mem 2000",
+        " group h use 0.2",
+    ]);
+    (request, time, state, role, sharing).prop_map(|(request, time, state, role, sharing)| {
         let (gpus, count, cpu, mem, model, locality) = request;
         let (at, run, estimate, limit) = time;
         let (priority, save, load, every) = state;
         let limit_words = limit.map(|limit| format!(" limit {limit}")).unwrap_or_default();
         let words = format!(
             "gpus {gpus} count {count} cpu {cpu} mem {mem}{model}{locality} for {run} estimate \
-             {estimate} priority {priority} save {save} load {load} every {every}{limit_words}"
+             {estimate} priority {priority} save {save} load {load} every {every}{limit_words}{sharing}"
         );
         JobText { at, words, role }
     })
@@ -131,6 +139,10 @@ fn variants() -> Vec<(&'static str, toml::Table)> {
         if has("preempt") && has("head") {
             variants.push((def.kind, table("preempt = true\nhead = 'blocks'")));
             variants.push((def.kind, table("preempt = true\nplace = 'consolidate'")));
+        }
+        if has("sharing") {
+            variants.push((def.kind, table("sharing = 'packed'")));
+            variants.push((def.kind, table("sharing = 'off'")));
         }
         if has("head") && has("place") {
             variants.push((def.kind, table("head = 'skips'\nplace = 'spread'")));

@@ -79,7 +79,7 @@ fn learnt_run_times_are_worth_something_and_the_truth_is_worth_more() {
         "fifo {strict:.0}, that skips {fifo:.0}, sjf by median {median:.0}, by cart {cart:.0}, \
          by oracle {oracle:.0}"
     );
-    expect!["fifo 24885, that skips 9026, sjf by median 8724, by cart 9182, by oracle 7090"]
+    expect!["fifo 24885, that skips 9026, sjf by median 8468, by cart 8112, by oracle 7090"]
         .assert_eq(&shown);
     assert!(fifo < strict, "{fifo} against {strict}");
     assert!(median < fifo, "{median} against {fifo}");

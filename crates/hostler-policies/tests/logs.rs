@@ -99,7 +99,7 @@ fn a_speed_of_zero_is_refused() {
     let profile = Profile { shared: Some(Rate(0)), ..Profile::default() };
     let event = Event::Profiled { key: ProfileKey(0), profile };
     let records = [Record::Input { at: Time::ZERO, events: vec![event] }];
-    assert_eq!(refusal(&records, false), "record 1: profile 0: a speed is zero");
+    assert_eq!(refusal(&records, false), "record 1: profile 0: its speeds make no sense");
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::limits::{
 };
 use crate::medians::Medians;
 use crate::tree::{Growth, Leaf, Row, Sample, Tree};
+use crate::waiting::Waiting;
 
 /// Numbers that the tree of a job may split on.
 pub const WIDTH: usize = 9;
@@ -65,6 +66,7 @@ pub struct CartRun {
     tree: Option<Tree>,
     lessons: usize,
     grow_at: usize,
+    waiting: Waiting,
 }
 
 impl Default for CartRun {
@@ -84,6 +86,7 @@ impl CartRun {
             tree: None,
             lessons: 0,
             grow_at: REFIT_FIRST,
+            waiting: Waiting::default(),
         }
     }
 
@@ -138,12 +141,16 @@ impl Learner for CartRun {
 
 impl Predict for CartRun {
     fn estimate(&mut self, job: JobId, spec: &JobSpec) -> Option<Estimate> {
-        let belief = self.belief(&Features::of(spec));
+        let features = Features::of(spec);
+        self.waiting.tell(job, &features);
+        let belief = self.belief(&features);
         belief.or_else(|| UserEstimate.estimate(job, spec))
     }
 
-    fn observe(&mut self, _: JobId, spec: &JobSpec, run: Span) {
-        self.learn(&Features::of(spec), run);
+    fn observe(&mut self, job: JobId, spec: &JobSpec, run: Span) -> Vec<JobId> {
+        let features = Features::of(spec);
+        self.learn(&features, run);
+        self.waiting.finish(job, &features)
     }
 }
 

@@ -73,8 +73,8 @@ impl Predict for Distorted {
         Some(Estimate { run: times(run, factor).max(Span(1)), spread: times(spread, factor) })
     }
 
-    fn observe(&mut self, job: JobId, spec: &JobSpec, run: Span) {
-        self.inner.observe(job, spec, run);
+    fn observe(&mut self, job: JobId, spec: &JobSpec, run: Span) -> Vec<JobId> {
+        self.inner.observe(job, spec, run)
     }
 }
 

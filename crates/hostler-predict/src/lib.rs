@@ -11,11 +11,16 @@ pub mod evaluate;
 pub mod features;
 pub mod limits;
 pub mod medians;
+pub mod pairs;
+pub mod throughput;
 pub mod trained;
 pub mod tree;
+mod waiting;
 
 pub use cart::CartRun;
 pub use distorted::Distortion;
 pub use durations::MedianRun;
 pub use features::{FeatureSet, Features, Learner};
+pub use pairs::PairTable;
+pub use throughput::{ObservedSpeeds, WithSpeeds};
 pub use trained::{ModelFile, Trained};

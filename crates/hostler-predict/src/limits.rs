@@ -10,6 +10,11 @@ pub const RECENT_MAX: usize = 50;
 /// for all of a user's work.
 pub const SAMPLES_MIN: usize = 3;
 
+/// Run times that a group as a whole needs before it is believed: its jobs do the same work, and
+/// most groups are too small to wait for more (a third of the jobs of the PAI trace are in groups
+/// below five).
+pub const GROUP_SAMPLES_MIN: usize = 1;
+
 /// Keys that are remembered, about a kilobyte each when full. Published traces have some ten
 /// thousand groups and a thousand users.
 pub const KEYS_MAX: usize = 100_000;
@@ -42,3 +47,16 @@ pub const SHUFFLED_MAX: usize = 1000;
 
 /// Nodes of a tree in a file: above what [`TRAINED_MAX`] jobs grow.
 pub const NODES_MAX: usize = 1 << 20;
+
+/// Speeds that are remembered: a thousand workloads on ten models in ten gangs or pairs.
+pub const SPEEDS_MAX: usize = 100_000;
+
+/// Factors of a table of pairs: more than kinds of behaviour were ever told apart.
+pub const FACTOR_RANK: usize = 10;
+
+/// Turns of the factorisation: a bound on what a new workload costs.
+pub const FACTOR_ITERATIONS: usize = 30;
+
+/// Waiting jobs of one group that are told anew when one of the group finishes: the bound on what
+/// one fact may add to the log. The others keep what they were told.
+pub const REVISED_MAX: usize = 1000;

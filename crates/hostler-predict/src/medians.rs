@@ -7,7 +7,7 @@ use hostler_core::metrics::percentile;
 use hostler_core::units::Span;
 
 use crate::features::Key;
-use crate::limits::{KEYS_MAX, RECENT_MAX};
+use crate::limits::{GROUP_SAMPLES_MIN, KEYS_MAX, RECENT_MAX};
 
 /// The latest run times of every key.
 #[derive(Clone, Debug)]
@@ -45,7 +45,18 @@ impl Medians {
     /// What is believed of jobs with this key.
     pub fn belief(&self, key: Key) -> Option<Estimate> {
         let recent = self.recent.get(&key)?;
-        (recent.ascending.len() >= self.samples_min).then(|| middle_of(&recent.ascending))
+        (recent.ascending.len() >= self.samples_min(key)).then(|| middle_of(&recent.ascending))
+    }
+
+    /// Run times that a key needs before it is believed.
+    fn samples_min(&self, key: Key) -> usize {
+        match key {
+            // The widest of the group's keys, so that one run does not outvote many.
+            Key::Group(_) => self.samples_min.min(GROUP_SAMPLES_MIN),
+            Key::UserGroupGpu(..) | Key::UserGroup(..) | Key::User(_) | Key::Gpu(_) | Key::All => {
+                self.samples_min
+            }
+        }
     }
 
     /// All that is believed.

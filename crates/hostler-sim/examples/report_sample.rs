@@ -107,6 +107,7 @@ fn run((index, policy): (usize, &(&str, &str, f64, f64, f64))) -> Run {
         series: series(&mut random, speed),
         tenants: tenants(&mut random, speed, tail),
         heat: heat(&mut random, speed),
+        ..Run::default()
     }
 }
 

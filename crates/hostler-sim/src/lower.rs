@@ -3,6 +3,8 @@
 //! Text becomes ids here and nowhere else. Jobs are made one by one as they arrive, so that a
 //! trace of a million jobs is held once, in its compact form.
 
+mod speeds;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,11 +19,15 @@ use hostler_core::limits::{
 use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
 
+pub use speeds::Gaps;
+use speeds::Speeds;
+
 use crate::run::Estimates;
 use crate::trace::cluster::Cluster;
 use crate::trace::table::{JobRow, Link, NodeRow, TaskRow, Trace};
 use crate::trace::text::TextId;
-use crate::world::{Arrivals, Fault, Site, Truth};
+use crate::trace::throughputs::Throughputs;
+use crate::world::{Arrivals, Fault, Site, Truth, Use};
 
 /// A node that does not say how much it has is taken to have this much: enough for any job.
 const PLENTY: u32 = 1 << 30;
@@ -39,6 +45,9 @@ pub struct Workload {
     /// Profiles by the `model` of a task; the one for all others apart.
     profiles: BTreeMap<TextId, ProfileKey>,
     profile_of_others: Option<ProfileKey>,
+    speeds: Speeds,
+    /// What the throughput table does not say.
+    pub gaps: Gaps,
     /// Cost of saving that every job has.
     pub checkpoint: Checkpoint,
     /// Where estimates come from besides what a policy asks for.
@@ -49,7 +58,10 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
     /// A job does not say how long it runs.
-    #[error("jobs.csv:{line}: job `{job}` has no run time; give `duration_ms` in tasks.csv")]
+    #[error(
+        "jobs.csv:{line}: job `{job}` has no run time; give `duration_ms` in tasks.csv, or \
+         `--throughputs` with its workload"
+    )]
     NoDuration {
         /// Its name.
         job: String,
@@ -116,6 +128,16 @@ pub enum LowerError {
 impl Workload {
     /// Joins a trace and a cluster.
     pub fn new(trace: Trace, cluster: &Cluster) -> Result<Workload, LowerError> {
+        Workload::with_throughputs(trace, cluster, None)
+    }
+
+    /// Joins a trace and a cluster on which jobs are as fast as a table says. Steps then give run
+    /// times, in place of those in the trace.
+    pub fn with_throughputs(
+        mut trace: Trace,
+        cluster: &Cluster,
+        table: Option<&Throughputs>,
+    ) -> Result<Workload, LowerError> {
         let (count, max) = (cluster.gpu_models.len(), MODELS_MAX);
         if count > max {
             return Err(LowerError::Models { count, max });
@@ -126,18 +148,27 @@ impl Workload {
         if site.nodes.is_empty() {
             return Err(LowerError::NoNodes);
         }
+        let models = &site.models;
+        let speeds = table.map(|table| Speeds::new(&trace, models, table)).unwrap_or_default();
+        let gaps = table.map(|table| speeds.gaps(&trace, models, table)).unwrap_or_default();
+        speeds.fill_in(&mut trace);
+        site.physics.profiles = speeds.used();
         let mut runs = Vec::with_capacity(trace.jobs.len());
         for job in &trace.jobs {
-            runs.push(check_job(&trace, job)?);
+            let recorded = check_job(&trace, job)?;
+            runs.push(speeds.run(trace.tasks_of(job)).map_or(recorded, |(_, run)| run));
         }
+        let truth = Truth::new(runs).with_uses(uses(&trace));
         let mut workload = Workload {
             site,
-            truth: Truth::new(runs),
+            truth,
             tenants: Vec::new(),
             models: BTreeMap::new(),
             trace,
-            profiles: BTreeMap::new(),
+            profiles: speeds.keys().clone(),
             profile_of_others: None,
+            speeds,
+            gaps,
             checkpoint: Checkpoint::default(),
             estimates: Estimates::default(),
         };
@@ -168,7 +199,11 @@ impl Workload {
         let jobs = &self.trace.jobs;
         let one_priority = jobs.windows(2).all(|pair| pair[0].priority == pair[1].priority);
         let no_deadline = jobs.iter().all(|job| job.deadline_ms.get().is_none());
-        let lacks = [(one_priority, Need::Priorities), (no_deadline, Need::Deadlines)];
+        let lacks = [
+            (one_priority, Need::Priorities),
+            (no_deadline, Need::Deadlines),
+            (self.site.physics.profiles.is_empty(), Need::Speeds),
+        ];
         lacks.into_iter().filter(|(lacking, _)| *lacking).map(|(_, need)| need).collect()
     }
 
@@ -223,7 +258,7 @@ impl Workload {
     pub(crate) fn spec(&self, at: usize) -> JobSpec {
         let job = &self.trace.jobs[at];
         let tasks = &self.trace.tasks[job.tasks()];
-        let gangs: Box<[Gang]> = tasks.iter().map(|task| self.gang(task)).collect();
+        let gangs: Box<[Gang]> = tasks.iter().map(|task| self.gang(tasks, task)).collect();
         let on_gpus = gangs.iter().any(|gang| gang.demand.gpu.0 > 0);
         JobSpec {
             name: self.trace.text.get(job.job_id).into(),
@@ -238,23 +273,26 @@ impl Workload {
             time_limit: job.time_limit_ms.get().map(Span::from_millis),
             user_estimate: job.est_ms.get().map(Span::from_millis),
             checkpoint: self.checkpoint,
-            sharing: Sharing::Never,
+            sharing: job.sharing.unwrap_or(Sharing::Never),
             profile: tasks
                 .iter()
                 .find_map(|task| self.profiles.get(&task.model).copied())
                 .or(self.profile_of_others),
-            work: None,
+            work: self.speeds.run(tasks).map(|(steps, _)| steps),
         }
     }
 
-    fn gang(&self, task: &TaskRow) -> Gang {
+    fn gang(&self, tasks: &[TaskRow], task: &TaskRow) -> Gang {
         let models = match self.models.get(&task.gpu_models) {
             Some(set) => Models::OneOf(*set),
             None => Models::Any,
         };
+        let on_gpus = task.gpu_milli.or(0) > 0;
+        let models = if on_gpus { self.speeds.fitting(tasks, models) } else { models };
         let demand = Demand {
             gpu: Milli(task.gpu_milli.or(0)),
             gpu_mem: Mib(task.gpu_mem_mib.or(0)),
+            packed_from: Milli::ZERO,
             cpu: Milli(task.cpu_milli.or(0)),
             mem: Mib(task.mem_mib.or(0)),
             models,
@@ -276,6 +314,26 @@ fn elastic(tasks: &[TaskRow]) -> Option<Elastic> {
     (min < task.count || max > task.count).then_some(Elastic { min, max: max.max(task.count) })
 }
 
+/// What jobs really use of their GPUs; nothing where the trace does not tell.
+fn uses(trace: &Trace) -> Vec<Use> {
+    if trace.tasks.iter().all(|task| task.gpu_use_milli.get().is_none()) {
+        return Vec::new();
+    }
+    trace.jobs.iter().map(|job| use_of(&trace.tasks[job.tasks()])).collect()
+}
+
+/// The most that a role uses of each of its devices. One that does not say uses what it asks for.
+fn use_of(tasks: &[TaskRow]) -> Use {
+    let mut most = Use::default();
+    for task in tasks.iter().filter(|task| task.gpu_milli.or(0) > 0) {
+        let asked = task.gpu_milli.or(0);
+        let gpu = task.gpu_use_milli.or(asked) / asked.div_ceil(1000);
+        most.gpu = most.gpu.max(Milli(gpu.min(1000)));
+        most.mem = most.mem.max(Mib(task.gpu_mem_use_mib.or(0)));
+    }
+    most
+}
+
 /// Refuses what the simulator cannot run; the answer is the job's run time.
 fn check_job(trace: &Trace, job: &JobRow) -> Result<Span, LowerError> {
     let name = || trace.text.get(job.job_id).to_owned();
@@ -294,11 +352,7 @@ fn check_job(trace: &Trace, job: &JobRow) -> Result<Span, LowerError> {
             return Err(LowerError::Gpu { job: name(), line: task.line, gpu });
         }
     }
-    let recorded = |task: &TaskRow| {
-        let span = task.end_ms.get().zip(task.start_ms.get());
-        task.duration_ms.get().or(span.map(|(end, start)| end.saturating_sub(start)))
-    };
-    let longest = tasks.iter().filter_map(recorded).max();
+    let longest = tasks.iter().filter_map(TaskRow::run_ms).max();
     let longest = longest.ok_or_else(|| LowerError::NoDuration { job: name(), line: job.line })?;
     Ok(Span::from_millis(longest).max(Span(1)))
 }

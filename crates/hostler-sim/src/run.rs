@@ -3,12 +3,13 @@
 use hostler_core::engine::{Engine, Recorder};
 use hostler_core::event::Event;
 use hostler_core::executor;
+use hostler_core::metrics::Contention;
 use hostler_core::policy::Policy;
 use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
-use hostler_predict::{CartRun, Distortion, MedianRun, Trained};
+use hostler_predict::{CartRun, Distortion, MedianRun, ObservedSpeeds, Trained, WithSpeeds};
 
 use crate::lower::Workload;
 use crate::world::{Oracle, Truth, World};
@@ -21,6 +22,8 @@ pub struct Finished<Watcher> {
     pub watch: Watcher,
     /// Facts that were taken in.
     pub events: u64,
+    /// What sharing of GPUs cost, where the trace tells what jobs really use.
+    pub contention: Option<Contention>,
 }
 
 /// Where the log goes.
@@ -49,7 +52,8 @@ pub fn simulate<Watcher: Watch>(
     executor::run(&mut world, &mut engine);
     let events = engine.events();
     let (state, watch) = engine.into_parts();
-    Finished { state, watch, events }
+    let contention = world.contention();
+    Finished { state, watch, events, contention }
 }
 
 /// The predictor for a source of estimates, where nothing was trained and nothing is distorted.
@@ -64,6 +68,8 @@ pub struct Estimates {
     pub trained: Option<Trained>,
     /// How estimates are spoilt on their way to the policy.
     pub distortion: Distortion,
+    /// Whether policies see speeds as they are observed, in place of the true ones.
+    pub observe_speeds: bool,
 }
 
 impl Estimates {
@@ -81,6 +87,10 @@ impl Estimates {
                 Box::new(trained.expect("a model was given to a policy that goes by one"))
             }
         };
-        self.distortion.before(predict)
+        let predict = self.distortion.before(predict);
+        match self.observe_speeds {
+            true => Box::new(WithSpeeds::new(predict, ObservedSpeeds::default())),
+            false => predict,
+        }
     }
 }

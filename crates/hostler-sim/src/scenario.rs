@@ -1,6 +1,8 @@
 //! Scenarios: what a trace does not tell. Speeds, costs of saving, failures, wrong estimates.
 //!
 //! ```toml
+//! throughputs = "speeds.csv" # steps per second by workload and GPU model
+//!
 //! [checkpoint]             # for every job
 //! save_secs = 30
 //! load_secs = 60
@@ -14,6 +16,14 @@
 //! gpus = { V100 = 1.0, T4 = 0.4 }
 //! cluster = 0.85           # slower over several racks; also `rack`, `node`
 //! shared = 0.8             # slower beside another job on the same GPU
+//!
+//! [profiles]               # what policies know of speeds
+//! source = "table"         # the truth; or "observed": nothing, until jobs have run
+//!
+//! [sharing]                # several jobs on one GPU, where the trace tells their real use
+//! capacity = 0.95
+//! interference = 0.12
+//! spill = 0.5
 //!
 //! [[fault]]
 //! kind = "node-down"       # also "start-fails" and "report"
@@ -34,6 +44,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use hostler_core::id::{JobId, ModelId, NodeId, ProfileKey};
 use hostler_core::job::Checkpoint;
@@ -44,6 +55,7 @@ use hostler_predict::Distortion;
 use serde::Deserialize;
 
 use crate::lower::Workload;
+use crate::physics::SharingLaw;
 use crate::trace::random::Random;
 use crate::world::{Astray, Fault, Report};
 
@@ -57,12 +69,15 @@ const TOO_MANY_FAILURES: &str =
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
+    throughputs: Option<PathBuf>,
     checkpoint: CheckpointCost,
     physics: Delays,
     profile: Vec<Speed>,
+    profiles: Beliefs,
     fault: Vec<Wrong>,
     failures: Option<Failures>,
     estimates: Spoilt,
+    sharing: Shared,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -78,6 +93,20 @@ struct CheckpointCost {
 struct Delays {
     start_delay_secs: f64,
     wake_delay_secs: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Beliefs {
+    source: BeliefSource,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum BeliefSource {
+    #[default]
+    Table,
+    Observed,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -141,6 +170,36 @@ impl Default for Spoilt {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Shared {
+    capacity: f64,
+    interference: f64,
+    spill: f64,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        let SharingLaw { capacity, interference, spill } = SharingLaw::default();
+        Shared { capacity, interference, spill }
+    }
+}
+
+impl Shared {
+    fn law(&self) -> Result<SharingLaw, ScenarioError> {
+        let wanted = "a part from 0 to 1";
+        let interference = between("interference", self.interference, 1.0, wanted)?;
+        let spill = between("spill", self.spill, 1.0, wanted)?;
+        let wanted = "a part above 0 and up to 1";
+        let capacity = between("capacity", self.capacity, 1.0, wanted)?;
+        if capacity == 0.0 {
+            let value = capacity.to_string();
+            return Err(ScenarioError::Number { key: "capacity", value, wanted });
+        }
+        Ok(SharingLaw { capacity, interference, spill })
+    }
+}
+
 /// What is wrong with a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
@@ -178,6 +237,11 @@ impl Scenario {
         })
     }
 
+    /// The throughput table that it names, in its folder unless the path is absolute.
+    pub fn throughputs(&self) -> Option<&Path> {
+        self.throughputs.as_deref()
+    }
+
     /// Makes the scenario part of a workload.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), ScenarioError> {
         workload.checkpoint = Checkpoint {
@@ -187,8 +251,10 @@ impl Scenario {
         };
         workload.site.physics.start_delay = start_delay(self.physics.start_delay_secs)?;
         workload.site.physics.wake_delay = span("wake_delay_secs", self.physics.wake_delay_secs)?;
+        // Those of a throughput table come first.
+        let first = workload.site.physics.profiles.keys().last().map_or(0, |key| key.0 + 1);
         for (at, speed) in self.profile.iter().enumerate() {
-            let key = ProfileKey(at as u32);
+            let key = ProfileKey(first + at as u32);
             let profile = speed.profile(workload)?;
             workload.site.physics.profiles.insert(key, profile);
             workload.assign_profile(&speed.model, key);
@@ -197,7 +263,11 @@ impl Scenario {
             let fault = wrong.fault(workload)?;
             workload.site.faults.push(fault);
         }
+        let observed = self.profiles.source == BeliefSource::Observed;
+        workload.site.secret_speeds = observed;
+        workload.estimates.observe_speeds = observed;
         workload.estimates.distortion = self.estimates.distortion()?;
+        workload.site.physics.sharing = self.sharing.law()?;
         self.failures.as_ref().map_or(Ok(()), |failures| failures.apply(workload))
     }
 }

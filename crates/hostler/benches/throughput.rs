@@ -1,10 +1,11 @@
-//! How fast the simulator is: prints events per second and memory, asserts nothing.
+//! How fast the simulator is: prints events per CPU second and memory, asserts nothing.
 //!
 //! Run with `cargo bench --bench throughput`, or with arguments after `--`: a number of jobs, a
 //! load and policies (`cargo bench --bench throughput -- 100000 0.9 fifo sjf`).
 
+mod stopwatch;
+
 use std::process::Command;
-use std::time::Instant;
 
 use hostler_core::job::Job;
 use hostler_core::metrics::Metrics;
@@ -15,6 +16,7 @@ use hostler_core::watch::Watch;
 use hostler_sim::lower::Workload;
 use hostler_sim::run::simulate;
 use hostler_sim::trace::{Cluster, PaiLike};
+use stopwatch::Stopwatch;
 
 /// First word of the call that measures one row.
 const ROW: &str = "row";
@@ -28,12 +30,13 @@ fn main() {
         return;
     }
     println!(
-        "{:>9} {:>5}  {:14} {:>9} {:>8} {:>11} {:>10} {:>9} {:>8}",
+        "{:>9} {:>5}  {:14} {:>9} {:>8} {:>8} {:>11} {:>10} {:>9} {:>8}",
         "jobs",
         "load",
         "policy",
         "events",
         "wall s",
+        "CPU s",
         "events/s",
         "max queue",
         "avg jct s",
@@ -78,15 +81,17 @@ fn row(jobs: u32, load: f64, kind: &str) {
     let trace = options.generate().expect("the generator's own trace is valid");
     let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
     let policy = hostler_policies::build(kind, &toml::Table::new()).expect("the policy exists");
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let finished = simulate(&workload, policy, (Metrics::default(), Queue::default()), None);
-    let wall = started.elapsed().as_secs_f64();
+    let took = started.took();
     let (metrics, queue) = finished.watch;
     let summary = metrics.summary(&finished.state);
     println!(
-        "{jobs:>9} {load:>5.2}  {kind:14} {:>9} {wall:>8.2} {:>11.0} {:>10} {:>9.0} {:>8.0}",
+        "{jobs:>9} {load:>5.2}  {kind:14} {:>9} {:>8.2} {:>8.2} {:>11.0} {:>10} {:>9.0} {:>8.0}",
         finished.events,
-        finished.events as f64 / wall,
+        took.wall,
+        took.cpu,
+        finished.events as f64 / took.cpu,
         queue.longest,
         summary.avg_jct_s,
         peak_mib(),

@@ -1,9 +1,18 @@
 //! The command line.
 
+mod live;
+mod rehearse;
+mod store;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use hostler_live::agent::gpus::FakeGpus;
+
+pub use live::*;
+pub use rehearse::*;
+pub use store::*;
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.
 #[derive(Debug, Parser)]
@@ -16,7 +25,9 @@ Examples:
   hostler compare --trace mine/ --cluster mine.toml     my jobs on my machines
   hostler simulate --policy sjf --set preempt=true      one policy, its numbers
   hostler analyze mine/                                 what my jobs ask for, use and wait for
-  hostler policies sjf                                  what a policy does and can be told"
+  hostler policies sjf                                  what a policy does and can be told
+  hostler serve --with-agent                            schedule this machine
+  hostler submit --gpus 1 -- python train.py            run a job on it"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -33,6 +44,11 @@ pub enum Command {
     Predict(Predict),
     Replay(Replay),
     Parity(Parity),
+    Rehearse(Rehearse),
+    #[command(flatten)]
+    Live(LiveCommand),
+    Agent(Agent),
+    Progress(Progress),
     Completions(Completions),
 }
 
@@ -46,6 +62,7 @@ Examples:
   hostler compare
   hostler compare --trace mine/ --cluster mine.toml --out mine.html
   hostler compare --policies fifo,sjf,sjf:preempt=true,srtf
+  hostler compare --policies fifo,sjf --loads 0.5,0.8,1,1.2,2
   hostler compare --json > result.json")]
 pub struct Compare {
     #[command(flatten)]
@@ -53,6 +70,12 @@ pub struct Compare {
     /// Policies to compare, with settings after colons; every one that applies by default.
     #[arg(long, value_delimiter = ',', value_name = "KIND[:KEY=VALUE..]")]
     pub policies: Vec<String>,
+    /// Submit the jobs closer together or further apart so that each of these loads is offered,
+    /// and show completion and waiting over load; 1 keeps all GPUs or all cores busy, whichever is
+    /// scarcer. At most 16.
+    #[arg(long, value_delimiter = ',', value_name = "LOAD", value_parser = load)]
+    #[arg(allow_negative_numbers = true)]
+    pub loads: Vec<f64>,
     /// Where the report goes.
     #[arg(long, value_name = "FILE", default_value = "hostler-report.html")]
     pub out: PathBuf,
@@ -103,6 +126,11 @@ pub struct Input {
     /// Scenario (TOML): speeds, checkpoint costs, failures, wrong estimates.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
+    /// Steps per second by workload and GPU model: a CSV table, a folder with `throughputs.csv` and
+    /// `pairs.csv`, or the JSON of the Gavel simulator. Names workloads as `model` in tasks.csv
+    /// does.
+    #[arg(long, value_name = "FILE")]
+    pub throughputs: Option<PathBuf>,
     /// Model of run times for policies with `estimate=trained`; `hostler predict train` writes one.
     #[arg(long, value_name = "FILE")]
     pub estimates: Option<PathBuf>,
@@ -255,6 +283,9 @@ pub struct GenPaiLike {
     /// Divide the number of machines and the largest gang.
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub scale: u32,
+    /// Draw what jobs really use of their GPUs, too, and which of them are willing to share.
+    #[arg(long)]
+    pub gpu_use: bool,
     /// What to write.
     #[arg(long, value_enum, default_value = "native")]
     pub format: TraceFormat,
@@ -383,6 +414,99 @@ pub struct Replay {
     pub json: bool,
 }
 
+/// Run jobs on this machine for a daemon.
+///
+/// Finds CPUs, memory and GPUs, connects to the daemon and starts what it is told. Jobs go on when
+/// the agent ends, and the next agent on the same data folder takes them over.
+///
+/// A job that is to save and leave gets SIGUSR1 in the processes that handle it and SIGTERM at half
+/// of its grace; where none handles it, and when it is not to save, SIGTERM comes at once. SIGKILL
+/// for everything that is left ends the grace.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler agent --show
+  hostler agent --server https://head:7717 --fingerprint sha256:.. --token-file token
+  hostler agent --server http://127.0.0.1:7717 --token-file token --fake-gpus 8xV100")]
+pub struct Agent {
+    /// The daemon.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HOSTLER_SERVER",
+        hide_env_values = true,
+        required_unless_present = "show"
+    )]
+    pub server: Option<String>,
+    /// File with this agent's token; HOSTLER_TOKEN by default.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// SHA-256 of the daemon's certificate, as `hostler serve` prints it.
+    #[arg(long, value_name = "sha256:HEX", env = "HOSTLER_FINGERPRINT", hide_env_values = true)]
+    pub fingerprint: Option<String>,
+    /// File of authorities (PEM) of which one signed the daemon's certificate.
+    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
+    pub ca: Option<PathBuf>,
+    /// Where it keeps what must survive it.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/hostler-agent")]
+    pub data: PathBuf,
+    /// Name of the node; the host's name by default.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Where other nodes reach this one; the address used towards the daemon by default.
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<String>,
+    /// Cores to offer; all by default.
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
+    /// Memory to offer in MiB; all by default.
+    #[arg(long, value_name = "MIB")]
+    pub mem_mib: Option<u32>,
+    /// Rack of the node.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub rack: u32,
+    /// Offer made-up GPUs, as in `8xV100` or `8xV100:32768` with MiB of memory.
+    #[arg(long, value_name = "NxMODEL")]
+    pub fake_gpus: Option<FakeGpus>,
+    /// User that jobs run as, or UID:GID; `nobody` when the agent is root.
+    #[arg(long, value_name = "USER")]
+    pub job_user: Option<String>,
+    /// Folder for checkpoints that all nodes share; one of this node by default.
+    #[arg(long, value_name = "DIR")]
+    pub checkpoints: Option<PathBuf>,
+    /// Keep jobs that share a GPU to their parts by NVIDIA's multi-process service.
+    #[arg(long)]
+    pub mps: bool,
+    /// MiB of one file of a job's output; 16 are kept of each stream.
+    #[arg(long, value_name = "MIB", default_value_t = 4)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub output_mib: u64,
+    /// Print what this machine offers as JSON and end.
+    #[arg(long)]
+    pub show: bool,
+}
+
+/// Tell how far a job is, from within the job.
+///
+/// Jobs may also write lines like `step 40 total 100 saved` to the Unix socket that HOSTLER_SOCKET
+/// names.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler progress --step 40 --total 100
+  hostler progress --step 50 --saved")]
+pub struct Progress {
+    /// Steps done, those before a restart included.
+    #[arg(long, value_name = "N")]
+    pub step: u64,
+    /// Steps in all.
+    #[arg(long, value_name = "N")]
+    pub total: Option<u64>,
+    /// A restart would go on from here.
+    #[arg(long)]
+    pub saved: bool,
+}
+
 /// Repeat a published simulator to the printed digit.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -395,7 +519,62 @@ pub struct Parity {
 
 #[derive(Debug, Subcommand)]
 pub enum ParityCommand {
+    Gavel(Gavel),
     Pai2020(Pai2020),
+}
+
+/// The round simulator of Gavel: shares of time on GPUs of three types.
+///
+/// It does whole steps, ends rounds with the last of them and charges nothing for preemption; the
+/// other commands do none of that.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler parity gavel --trace own_cont_single_80.trace --throughputs own_throughputs.json \
+--cluster 4:4:4 --policy max_min_fairness_perf --json")]
+pub struct Gavel {
+    /// Trace of jobs, packed or not.
+    #[arg(long, value_name = "FILE")]
+    pub trace: PathBuf,
+    /// Table of throughputs, packed or not.
+    #[arg(long, value_name = "FILE")]
+    pub throughputs: PathBuf,
+    /// GPUs of type V100, P100 and K80.
+    #[arg(long, value_name = "V100:P100:K80", value_parser = gavel_cluster)]
+    pub cluster: [u32; 3],
+    /// Policy, as the original calls it; several give a table.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', required = true)]
+    pub policy: Vec<String>,
+    /// Seed of the order in which agnostic policies deal out GPU types.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Dollars for a GPU hour of each type.
+    #[arg(
+        long,
+        value_name = "V100:P100:K80",
+        default_value = "0.74:0.43:0.135",
+        value_parser = gavel_prices
+    )]
+    pub prices: [f64; 3],
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn gavel_cluster(text: &str) -> Result<[u32; 3], String> {
+    triple(text).ok_or_else(|| "give three whole numbers, as in 12:12:12".to_owned())
+}
+
+fn gavel_prices(text: &str) -> Result<[f64; 3], String> {
+    let prices = triple(text)
+        .filter(|prices: &[f64; 3]| prices.iter().all(|price| price.is_finite() && *price > 0.0));
+    prices.ok_or_else(|| "give three numbers above 0, as in 0.74:0.43:0.135".to_owned())
+}
+
+fn triple<Value: std::str::FromStr>(text: &str) -> Option<[Value; 3]> {
+    let values: Vec<Value> =
+        text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    values.try_into().ok()
 }
 
 /// The job simulator of Alibaba's PAI trace of 2020.
@@ -460,6 +639,11 @@ pub enum Pai2020Cluster {
 pub enum NodeOrder {
     Pack,
     Balance,
+}
+
+fn load(text: &str) -> Result<f64, String> {
+    let load = text.parse().ok().filter(|load: &f64| load.is_finite() && *load > 0.0);
+    load.ok_or_else(|| "give a number above 0".to_owned())
 }
 
 fn arrivals(text: &str) -> Result<i64, String> {

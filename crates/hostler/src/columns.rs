@@ -1,6 +1,6 @@
 //! The measures that tables and reports show, in their order.
 
-use hostler_core::metrics::Summary;
+use hostler_core::metrics::{Contention, Summary};
 use hostler_sim::report::data::{Better, Column, Format};
 
 use crate::cmd::RunJson;
@@ -119,8 +119,84 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
-/// The columns of a report.
-pub fn columns() -> Vec<Column> {
+/// Measures of GPU sharing: shown where some run shared GPUs.
+const OF_SHARING: &[Measure] = &[
+    Measure {
+        key: "gpus_held",
+        label: "GPUs held",
+        unit: "GPUs",
+        explanation: "Mean number of GPUs of which some job holds a part.",
+        better: Better::Lower,
+        format: Format::Number,
+        value: |summary| summary.gpus_held_avg,
+    },
+    Measure {
+        key: "gpus_saved",
+        label: "GPUs saved",
+        unit: "share of GPUs",
+        explanation: "GPUs that would be held besides if each share had one of its own, over all \
+                      that would be held then.",
+        better: Better::Higher,
+        format: Format::Percent,
+        value: |summary| summary.gpus_saved_share,
+    },
+    Measure {
+        key: "gpus_saved_peak",
+        label: "saved at peak",
+        unit: "GPUs",
+        explanation: "The most GPUs that sharing saved at any time.",
+        better: Better::Higher,
+        format: Format::Count,
+        value: |summary| summary.gpus_saved_peak as f64,
+    },
+];
+
+/// Measures of contention: shown where the trace tells what jobs really use, too.
+const OF_CONTENTION: &[Measure] = &[
+    Measure {
+        key: "contended",
+        label: "contended",
+        unit: "share of shared GPU time",
+        explanation: "Time of shared GPUs in which the jobs on them would use more than there is.",
+        better: Better::Lower,
+        format: Format::Percent,
+        value: |summary| contention(summary).contended_share,
+    },
+    Measure {
+        key: "sharing_slowdown",
+        label: "shared slowdown",
+        unit: "factor",
+        explanation: "Mean run time of jobs that shared a GPU over that of the same jobs alone.",
+        better: Better::Lower,
+        format: Format::Number,
+        value: |summary| contention(summary).slowdown_avg,
+    },
+    Measure {
+        key: "sharing_slowdown_p95",
+        label: "p95 shared slowdown",
+        unit: "factor",
+        explanation: "Nineteen in twenty of them were slowed down no more.",
+        better: Better::Lower,
+        format: Format::Number,
+        value: |summary| contention(summary).slowdown_p95,
+    },
+];
+
+fn contention(summary: &Summary) -> Contention {
+    summary.contention.clone().unwrap_or_default()
+}
+
+/// The measures that have something to show in some of the runs.
+fn shown(runs: &[&Summary]) -> impl Iterator<Item = &'static Measure> {
+    let shared = runs.iter().any(|run| run.gpus_saved_peak > 0);
+    let contended = shared && runs.iter().any(|run| run.contention.is_some());
+    let of_sharing: &[Measure] = if shared { OF_SHARING } else { &[] };
+    let of_contention: &[Measure] = if contended { OF_CONTENTION } else { &[] };
+    MEASURES.iter().chain(of_sharing).chain(of_contention)
+}
+
+/// The columns of a report on these runs.
+pub fn columns(runs: &[&Summary]) -> Vec<Column> {
     let column = |measure: &Measure| Column {
         key: measure.key.to_owned(),
         label: measure.label.to_owned(),
@@ -129,23 +205,27 @@ pub fn columns() -> Vec<Column> {
         better: measure.better,
         format: measure.format,
     };
-    MEASURES.iter().map(column).collect()
+    shown(runs).map(column).collect()
 }
 
-/// The values of a run, by column.
-pub fn values(summary: &Summary) -> Vec<Option<f64>> {
-    MEASURES.iter().map(|measure| Some((measure.value)(summary))).collect()
+/// The values of one of the runs, by column. A run that shared nothing has no slowdown by it.
+pub fn values(summary: &Summary, runs: &[&Summary]) -> Vec<Option<f64>> {
+    let of_contention = |measure: &Measure| OF_CONTENTION.iter().any(|of| of.key == measure.key);
+    let shared = summary.gpus_saved_peak > 0;
+    let value = |measure: &Measure| (measure.value)(summary);
+    shown(runs).map(|measure| (shared || !of_contention(measure)).then(|| value(measure))).collect()
 }
 
 /// One run as a list, for people.
 pub fn list(run: &RunJson) -> String {
-    let width = MEASURES.iter().map(|measure| measure.label.len()).max().unwrap_or(0);
+    let measures: Vec<&Measure> = shown(&[&run.summary]).collect();
+    let width = measures.iter().map(|measure| measure.label.len()).max().unwrap_or(0);
     let line = |measure: &Measure| {
         let value = (measure.value)(&run.summary);
         let value = hostler_sim::report::format::value(value, measure.format);
         format!("  {:width$}  {value}", measure.label)
     };
-    let mut lines: Vec<String> = MEASURES.iter().map(line).collect();
+    let mut lines: Vec<String> = measures.into_iter().map(line).collect();
     lines.push(format!("  {:width$}  {}", "rejected", run.summary.jobs_rejected));
     lines.push(format!("  {:width$}  {} in {:.2} s", "events", run.events, run.wall_s));
     lines.join("\n")

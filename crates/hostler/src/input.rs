@@ -1,15 +1,15 @@
 //! Reading what is simulated: trace, cluster and scenario, or the embedded example.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use hostler_core::policy::PolicyError;
 use hostler_core::predict::EstimateSource;
 use hostler_predict::ModelFile;
 use hostler_sim::history;
-use hostler_sim::lower::Workload;
+use hostler_sim::lower::{Gaps, Workload};
 use hostler_sim::scenario::Scenario;
-use hostler_sim::trace::{self, Cluster, ReadOptions, Severity, Trace};
+use hostler_sim::trace::{self, Cluster, ReadOptions, Severity, Throughputs, Trace};
 
 use crate::cli::Input;
 use crate::say::say;
@@ -18,6 +18,8 @@ use crate::{example, progress};
 
 /// Faults of a trace that are shown before the rest is only counted.
 const FAULTS_SHOWN: usize = 20;
+/// Workloads without speeds that are named.
+const NAMES_SHOWN: usize = 3;
 
 /// What is simulated, and its size in words.
 pub struct Loaded {
@@ -25,6 +27,38 @@ pub struct Loaded {
     pub workload: Workload,
     /// `4,000 jobs, 190 machines, 674 GPUs, load 1.10`.
     pub words: String,
+    site: Site,
+}
+
+/// Everything but the jobs.
+struct Site {
+    cluster: Cluster,
+    scenario: Option<(PathBuf, Scenario)>,
+    table: Option<Throughputs>,
+    model: Option<ModelFile>,
+}
+
+impl Site {
+    fn workload(&self, trace: Trace) -> Result<Workload> {
+        let mut workload = Workload::with_throughputs(trace, &self.cluster, self.table.as_ref())?;
+        if let Some((path, scenario)) = &self.scenario {
+            scenario.apply(&mut workload).with_context(|| format!("`{}`", path.display()))?;
+        }
+        if let Some(model) = &self.model {
+            workload.estimates.trained = Some(model.bind(&history::names(&workload)));
+        }
+        Ok(workload)
+    }
+}
+
+impl Loaded {
+    /// The same jobs, submitted so that this load is offered.
+    pub fn at_load(&self, load: f64) -> Result<Workload> {
+        // Run times that follow from steps are in these tables already.
+        let mut trace = self.workload.trace().clone();
+        trace::rescale(&mut trace, &self.site.cluster.nodes, load)?;
+        self.site.workload(trace)
+    }
 }
 
 /// Reads the input.
@@ -38,22 +72,63 @@ pub fn load(input: &Input) -> Result<Loaded> {
         (None, None) => example::cluster(),
         (None, Some(folder)) => own_cluster(&trace, folder)?,
     };
-    let words = words(&trace, &cluster);
-    let mut workload = Workload::new(trace, &cluster)?;
+    let scenario = input.scenario.as_deref().map(read_scenario).transpose()?;
+    let table = throughputs(input, scenario.as_ref())?;
+    let model = input.estimates.as_deref().map(read_model).transpose()?;
+    let scenario = input.scenario.clone().zip(scenario);
+    let site = Site { cluster, scenario, table, model };
+    let workload = site.workload(trace)?;
     warn_of_gangs(workload.jobs_without_gang());
-    if let Some(path) = &input.scenario {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read `{}`", path.display()))?;
-        let scenario = Scenario::parse(&text).with_context(|| format!("`{}`", path.display()))?;
-        scenario.apply(&mut workload).with_context(|| format!("`{}`", path.display()))?;
+    if site.table.is_some() {
+        warn_of_gaps(&workload.gaps);
     }
-    if let Some(path) = &input.estimates {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read `{}`", path.display()))?;
-        let model = ModelFile::parse(&text).with_context(|| format!("`{}`", path.display()))?;
-        workload.estimates.trained = Some(model.bind(&history::names(&workload)));
+    let words = words(workload.trace(), &site.cluster);
+    Ok(Loaded { workload, words, site })
+}
+
+fn read_model(path: &Path) -> Result<ModelFile> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    ModelFile::parse(&text).with_context(|| format!("`{}`", path.display()))
+}
+
+fn read_scenario(path: &Path) -> Result<Scenario> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    Scenario::parse(&text).with_context(|| format!("`{}`", path.display()))
+}
+
+/// The throughput table of the command line, or else of the scenario.
+fn throughputs(input: &Input, scenario: Option<&Scenario>) -> Result<Option<Throughputs>> {
+    let named = scenario.and_then(Scenario::throughputs);
+    let folder = input.scenario.as_deref().and_then(Path::parent);
+    let beside = named.map(|path| folder.map_or(path.to_owned(), |folder| folder.join(path)));
+    let path = input.throughputs.clone().or(beside);
+    Ok(path.map(|path| trace::read_throughputs(&path)).transpose()?)
+}
+
+/// What the throughput table does not say is taken as neutral; that may surprise.
+fn warn_of_gaps(gaps: &Gaps) {
+    if gaps.unused {
+        return say("warning: no job names a workload of the throughput table in `model`");
     }
-    Ok(Loaded { workload, words })
+    if gaps.jobs > 0 {
+        let shown: Vec<String> =
+            gaps.workloads.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
+        let more = if gaps.workloads.len() > NAMES_SHOWN { ", .." } else { "" };
+        say(format_args!(
+            "warning: {} jobs name a workload that the throughput table lacks ({}{more}); they \
+             run at one speed on every GPU",
+            gaps.jobs,
+            shown.join(", "),
+        ));
+    }
+    for model in &gaps.gpu_models {
+        say(format_args!(
+            "warning: the throughput table lacks GPU model `{model}`; it counts as fast as the \
+             fastest"
+        ));
+    }
 }
 
 /// A trace may ask for less than a simulation does.

@@ -5,7 +5,9 @@ mod cmd;
 mod columns;
 mod example;
 mod input;
+mod live;
 mod memory;
+mod pool;
 mod progress;
 mod say;
 mod settings;
@@ -20,8 +22,12 @@ use hostler_sim::trace::TraceError;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
-    match cmd::run(cli) {
+    // Two of these start with every job, so the command line of all others is not built first.
+    let done = match cmd::shim::asked() {
+        Some(words) => cmd::shim::run(&words),
+        None => cmd::run(cli::Cli::parse()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -49,7 +49,7 @@ pub fn spinner(name: &str) -> ProgressBar {
     bar
 }
 
-/// Moves a bar as jobs end.
+/// Moves a bar as jobs end; several runs may move one.
 pub struct Counter {
     bar: ProgressBar,
     ended: u64,
@@ -66,7 +66,7 @@ impl Watch for Counter {
     fn retired(&mut self, _: Time, _: &ClusterState, _: &Job) {
         self.ended += 1;
         if self.ended.is_multiple_of(STRIDE) {
-            self.bar.set_position(self.ended);
+            self.bar.inc(STRIDE);
         }
     }
 }

@@ -13,7 +13,9 @@ use hostler_core::record::Record;
 use hostler_sim::lower::Workload;
 use hostler_sim::run;
 use hostler_sim::scenario::Scenario;
-use hostler_sim::trace::{Cluster, ReadOptions};
+use hostler_sim::trace::error::Faults;
+use hostler_sim::trace::throughputs::{read_pair_table, read_throughput_table};
+use hostler_sim::trace::{Cluster, ReadOptions, Throughputs};
 
 /// Columns of the help texts, as wide as the widest line of the manual.
 const COLUMNS: &str = "100";
@@ -155,6 +157,14 @@ fn block(fence: &str) -> &'static str {
     rest.split_once("```\n").expect("the block ends").0
 }
 
+fn throughputs() -> Throughputs {
+    let (mut tables, mut faults) = (Throughputs::default(), Faults::default());
+    let [alone, pairs] = ["throughputs.csv", "pairs.csv"].map(|name| block(&format!("csv {name}")));
+    read_throughput_table(&mut alone.as_bytes(), "throughputs.csv", &mut tables, &mut faults);
+    read_pair_table(&mut pairs.as_bytes(), "pairs.csv", &mut tables, &mut faults);
+    faults.or(tables).expect("the tables of the page are valid")
+}
+
 #[test]
 fn the_examples_of_the_page_of_formats_run() {
     let folder = std::env::temp_dir().join(format!("hostler-manual-{}", std::process::id()));
@@ -165,7 +175,8 @@ fn the_examples_of_the_page_of_formats_run() {
     let trace = hostler_sim::trace::read(&folder, ReadOptions::default());
     std::fs::remove_dir_all(&folder).unwrap();
     let cluster = Cluster::parse(block("toml cluster"), "cluster.toml").unwrap();
-    let mut workload = Workload::new(trace.unwrap(), &cluster).unwrap();
+    let speeds = throughputs();
+    let mut workload = Workload::with_throughputs(trace.unwrap(), &cluster, Some(&speeds)).unwrap();
     Scenario::parse(block("toml scenario")).unwrap().apply(&mut workload).unwrap();
     let policy = hostler_policies::from_toml("kind = 'fifo'").unwrap();
     let finished = run::simulate(&workload, policy, Metrics::default(), None);

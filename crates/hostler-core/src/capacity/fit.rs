@@ -70,11 +70,7 @@ impl Capacity {
 
     /// GPU memory that each task books on a device of the node.
     fn device_mem(&self, node: &NodeFree, demand: &Demand) -> u32 {
-        if demand.gpu_mem.0 > 0 {
-            return demand.gpu_mem.0;
-        }
-        let mem = u64::from(self.size_of_class(node.class).mem.0);
-        (mem * u64::from(demand.gpu.0.min(1000)) / 1000) as u32
+        demand.device_mem(self.size_of_class(node.class).mem).0
     }
 
     fn fraction_slots(&self, node: &NodeFree, devices: &[DeviceFree], demand: &Demand) -> u32 {
@@ -110,7 +106,11 @@ impl Capacity {
     fn fraction_slices(&self, id: NodeId, demand: &Demand, tasks: u32) -> Vec<Slice> {
         let node = &self.nodes[id.index()];
         let mem = self.device_mem(node, demand);
-        let share = Share::Fraction { compute: demand.gpu, mem: Mib(mem) };
+        let (compute, packed) = (demand.gpu, !demand.packed_from.is_zero());
+        let share = match packed {
+            true => Share::Packed { compute, mem: Mib(mem) },
+            false => Share::Fraction { compute, mem: Mib(mem) },
+        };
         let island = self.island_for(id, demand, tasks);
         let inside = |local: usize| island.is_none_or(|only| self.island_of(node, local) == only);
         let slice =

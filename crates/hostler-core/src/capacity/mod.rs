@@ -171,6 +171,11 @@ impl Capacity {
         }
     }
 
+    /// How a device is divided.
+    pub(crate) fn layout(&self, device: DeviceId) -> Layout {
+        self.devices[device.index()].layout
+    }
+
     pub(crate) fn set_layout(&mut self, node: NodeId, device: DeviceId, layout: Layout) {
         self.unlist(node);
         let free = &mut self.devices[device.index()];
@@ -318,6 +323,7 @@ impl Capacity {
             Share::Mig { .. } => Layout::Mig,
             Share::Whole
             | Share::Fraction { .. }
+            | Share::Packed { .. }
             | Share::Mps { .. }
             | Share::BestEffort { .. } => Layout::Shared,
         };
@@ -388,6 +394,10 @@ fn devices_of<'a>(devices: &'a [DeviceFree], node: &NodeFree) -> &'a [DeviceFree
 fn slice_mask(share: Share) -> u8 {
     match share {
         Share::Mig { start, slices, .. } => (((1u16 << slices) - 1) << start) as u8,
-        Share::Whole | Share::Fraction { .. } | Share::Mps { .. } | Share::BestEffort { .. } => 0,
+        Share::Whole
+        | Share::Fraction { .. }
+        | Share::Packed { .. }
+        | Share::Mps { .. }
+        | Share::BestEffort { .. } => 0,
     }
 }

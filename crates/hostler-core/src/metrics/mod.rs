@@ -13,6 +13,7 @@ mod heat;
 mod integral;
 mod rank;
 mod row;
+mod saved;
 mod series;
 mod steps;
 mod summary;
@@ -25,6 +26,7 @@ use std::collections::VecDeque;
 pub use heat::{Heat, HeatMap};
 pub use rank::percentile;
 pub use row::Row;
+pub use saved::Contention;
 pub use series::{Series, SeriesPoints};
 pub use summary::{Group, KindSummary, ModelSummary, Summary, TenantSummary};
 pub use timeline::Timeline;
@@ -39,6 +41,7 @@ use crate::watch::Watch;
 use fleet::Fleet;
 use integral::Integral;
 use rank::ratio;
+use saved::{Moved, Shares};
 
 /// Which distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +74,23 @@ pub struct Metrics {
     /// Idle GPU compute on devices of which a part is booked.
     rest: Integral,
     milliwatts: Integral,
+    /// Shares of devices that are held, and how many devices more that is than are held.
+    shares: Integral,
+    saved: Integral,
+    sharing: Sharing,
     fleet: Fleet,
     /// GPU compute that is up, over all models.
     capacity: u64,
     tenant_gpu_time: Vec<u128>,
     crowd_at_submit: Crowd,
+}
+
+/// Shares by device, and the most at any time.
+#[derive(Clone, Debug, Default)]
+struct Sharing {
+    shares: Shares,
+    saved_peak: u64,
+    held_peak: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -172,6 +187,9 @@ impl Metrics {
         metrics.counts.submitted = state.job_count() as u64;
         metrics.present.set(now, now, state.job_count() as u64);
         metrics.placed.set(now, now, state.lease_count() as u64);
+        for lease in state.leases() {
+            metrics.shares_began(now, lease);
+        }
         if state.job_count() > 0 {
             metrics.open(now);
         }
@@ -210,6 +228,33 @@ impl Metrics {
         for integral in [&mut self.present, &mut self.placed, &mut self.rest, &mut self.milliwatts]
         {
             integral.restart(at);
+        }
+        self.shares.restart(at);
+        self.saved.restart(at);
+    }
+
+    fn shares_began(&mut self, at: Time, lease: &Lease) {
+        let Moved { shares, saved } = self.sharing.shares.began(&lease.placement);
+        if shares > 0 {
+            let shares = self.shares.value() + shares;
+            self.shares.set(at, self.last_end, shares);
+            self.saved_moved(at, self.saved.value() + saved);
+            self.sharing.held_peak = self.sharing.held_peak.max(shares - self.saved.value());
+        }
+    }
+
+    fn shares_ended(&mut self, at: Time, lease: &Lease) {
+        let Moved { shares, saved } = self.sharing.shares.ended(&lease.placement);
+        if shares > 0 {
+            self.shares.set(at, self.last_end, self.shares.value() - shares);
+            self.saved_moved(at, self.saved.value() - saved);
+        }
+    }
+
+    fn saved_moved(&mut self, at: Time, saved: u64) {
+        if saved != self.saved.value() {
+            self.saved.set(at, self.last_end, saved);
+            self.sharing.saved_peak = self.sharing.saved_peak.max(saved);
         }
     }
 
@@ -293,6 +338,7 @@ impl Watch for Metrics {
 
     fn began(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
         self.refresh_parts(at, state, lease);
+        self.shares_began(at, lease);
         if is_resize(state, lease) {
             self.counts.resizes += 1;
         } else {
@@ -303,6 +349,7 @@ impl Watch for Metrics {
 
     fn ended(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
         self.refresh_parts(at, state, lease);
+        self.shares_ended(at, lease);
         if !is_resize(state, lease) {
             self.counts.stops += 1;
             self.placed.set(at, self.last_end, self.placed.value() - 1);

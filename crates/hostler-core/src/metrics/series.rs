@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::fleet::Fleet;
 use super::grid::Grid;
 use super::is_resize;
+use super::saved::Shares;
 use super::steps::Steps;
 use crate::cluster::Node;
 use crate::id::NodeId;
@@ -25,6 +26,8 @@ pub struct Series {
     capacity: Steps,
     allocated: Steps,
     started: Steps,
+    saved: Steps,
+    shares: Shares,
     fleet: Fleet,
 }
 
@@ -41,6 +44,8 @@ pub struct SeriesPoints {
     pub allocated: Vec<f64>,
     /// Part of the GPUs that are up and booked by stays whose start was confirmed.
     pub used: Vec<f64>,
+    /// Devices that sharing saved.
+    pub saved: Vec<f64>,
 }
 
 impl Default for Series {
@@ -53,6 +58,8 @@ impl Default for Series {
             capacity: Steps::new(&grid),
             allocated: Steps::new(&grid),
             started: Steps::new(&grid),
+            saved: Steps::new(&grid),
+            shares: Shares::default(),
             fleet: Fleet::default(),
         }
     }
@@ -68,6 +75,10 @@ impl Series {
         }
         let waiting = state.job_count() as i64 - state.lease_count() as i64;
         series.waiting.step(&series.grid, state.now(), waiting);
+        for lease in state.leases() {
+            let saved = series.shares.began(&lease.placement).saved;
+            series.saved_changed(state.now(), saved as i64);
+        }
         series
     }
 
@@ -97,12 +108,14 @@ impl Series {
         let used = used.map(|(started, allocated)| started.min(*allocated));
         let waiting = series.waiting.integrals(grid, now).into_iter();
         let length = |bucket: usize| grid.start(bucket + 1).min(now).since(grid.start(bucket));
-        let queue = waiting.enumerate();
-        let queue = queue.map(|(bucket, sum)| sum as f64 / length(bucket).0 as f64);
+        let mean = |(bucket, sum): (usize, i128)| sum as f64 / length(bucket).0 as f64;
+        let queue = waiting.enumerate().map(mean);
+        let saved = series.saved.integrals(grid, now).into_iter().enumerate().map(mean);
         SeriesPoints {
             width_s: grid.width().secs_f64(),
             times_s: (0..grid.filled(now)).map(|bucket| grid.start(bucket).secs_f64()).collect(),
             queue: queue.collect(),
+            saved: saved.collect(),
             used: used.collect(),
             allocated,
         }
@@ -110,9 +123,8 @@ impl Series {
 
     fn cover(&mut self, at: Time) {
         while self.grid.is_short(at) {
-            for steps in
-                [&mut self.waiting, &mut self.capacity, &mut self.allocated, &mut self.started]
-            {
+            let Series { waiting, capacity, allocated, started, saved, .. } = self;
+            for steps in [waiting, capacity, allocated, started, saved] {
                 steps.merge(&self.grid);
             }
             self.grid.widen();
@@ -123,6 +135,14 @@ impl Series {
         let at = at.min(self.until);
         self.cover(at);
         self.waiting.step(&self.grid, at, delta);
+    }
+
+    fn saved_changed(&mut self, at: Time, delta: i64) {
+        if delta != 0 {
+            let at = at.min(self.until);
+            self.cover(at);
+            self.saved.step(&self.grid, at, delta);
+        }
     }
 
     fn refresh(&mut self, at: Time, state: &ClusterState, id: NodeId) {
@@ -167,6 +187,8 @@ impl Watch for Series {
 
     fn began(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
         self.refresh_parts(at, state, lease);
+        let saved = self.shares.began(&lease.placement).saved;
+        self.saved_changed(at, saved as i64);
         if !is_resize(state, lease) {
             self.waiting_changed(at, -1);
         }
@@ -175,6 +197,8 @@ impl Watch for Series {
     fn ended(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
         self.refresh_parts(at, state, lease);
         self.add_started(state, lease, Some(at));
+        let saved = self.shares.ended(&lease.placement).saved;
+        self.saved_changed(at, -(saved as i64));
         if !is_resize(state, lease) {
             self.waiting_changed(at, 1);
         }

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rank::{percentile, ratio};
-use super::{Integral, JobSums, Metrics, Row, Which, add_by_tenant, slowdown};
+use super::{Contention, Integral, JobSums, Metrics, Row, Which, add_by_tenant, slowdown};
 use crate::id::{ModelId, TenantId};
 use crate::job::{Ending, JobKind};
 use crate::state::ClusterState;
@@ -86,6 +86,20 @@ pub struct Summary {
     pub fragmentation: f64,
     /// Mean number of jobs without resources.
     pub avg_queue_length: f64,
+
+    /// Mean number of devices that somebody holds a part of.
+    pub gpus_held_avg: f64,
+    /// Most of them at any time.
+    pub gpus_held_peak: u64,
+    /// Mean number of devices more that would be held if each share had one of its own.
+    pub gpus_saved_avg: f64,
+    /// Most of them at any time.
+    pub gpus_saved_peak: u64,
+    /// Devices saved over devices that would be held without sharing.
+    pub gpus_saved_share: f64,
+    /// What sharing cost, where somebody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
 
     /// Mean finish-time fairness. For one job it is `jct / ideal` with
     /// `ideal = run × max(1, n × gpus / cluster gpus)`: the time it takes on the `1/n` of the
@@ -293,6 +307,12 @@ impl Metrics {
         summary.gpu_used = ratio(used, capacity);
         summary.fragmentation = ratio(total(&self.rest), capacity.saturating_sub(allocated));
         summary.avg_queue_length = ratio(waiting, u128::from(window.0));
+        let (shares, saved) = (total(&self.shares), total(&self.saved));
+        summary.gpus_held_avg = ratio(shares - saved, u128::from(window.0));
+        summary.gpus_held_peak = self.sharing.held_peak;
+        summary.gpus_saved_avg = ratio(saved, u128::from(window.0));
+        summary.gpus_saved_peak = self.sharing.saved_peak;
+        summary.gpus_saved_share = ratio(saved, shares);
         summary.energy_kwh = total(&self.milliwatts) as f64 / NANOJOULES_PER_KWH;
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::id::{JobId, NodeId};
 use crate::job::{JobSpec, Phase};
+use crate::pipeline::{ShareRule, asked};
 use crate::stage::Order;
 use crate::state::Change;
 use crate::view::View;
@@ -18,6 +19,7 @@ pub(super) struct Backlog {
     seen: Option<u64>,
     keys: BTreeMap<JobId, (i64, Arc<JobSpec>)>,
     order: BTreeSet<Rank>,
+    sharing: ShareRule,
 }
 
 /// What changed since the last question.
@@ -33,7 +35,8 @@ pub(super) struct News {
 
 impl Backlog {
     /// Follows the journal, or starts anew when it does not reach back far enough.
-    pub(super) fn sync(&mut self, view: &View<'_>, order: &dyn Order) -> News {
+    pub(super) fn sync(&mut self, view: &View<'_>, order: &dyn Order, sharing: ShareRule) -> News {
+        self.sharing = sharing;
         let journal = view.state().journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
         self.seen = Some(journal.end());
@@ -74,7 +77,7 @@ impl Backlog {
     fn add(&mut self, view: &View<'_>, order: &dyn Order, id: JobId) -> Option<Rank> {
         let job = view.job(id).filter(|job| job.phase == Phase::Pending)?;
         let rank = (order.key(view, job), id);
-        self.keys.insert(id, (rank.0, Arc::clone(&job.spec)));
+        self.keys.insert(id, (rank.0, self.sharing.booked(job)));
         self.order.insert(rank);
         Some(rank)
     }
@@ -90,6 +93,16 @@ impl Backlog {
         let (key, spec) = self.keys.remove(&id)?;
         self.order.remove(&(key, id));
         Some(((key, id), spec))
+    }
+
+    /// What a waiting job books, by the rule of sharing.
+    pub(super) fn spec<'a>(&'a self, view: &'a View<'_>, id: JobId) -> &'a Arc<JobSpec> {
+        match self.sharing {
+            ShareRule::Requests => asked(view, id),
+            ShareRule::Off | ShareRule::Packed => {
+                &self.keys.get(&id).expect("a waiting job is in the backlog").1
+            }
+        }
     }
 
     /// The jobs, best first.

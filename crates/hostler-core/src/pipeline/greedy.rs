@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::backlog::{News, Rank};
 use super::shapes::Queue;
-use super::{Pipeline, explain_newcomers};
+use super::{Cache, Pipeline, explain_newcomers};
 use crate::plan::Plan;
 use crate::stage::place_job;
 use crate::view::View;
@@ -23,7 +23,7 @@ impl Pipeline {
             };
             heap.extend(next.map(|next| Reverse((next, queue))));
         }
-        explain_newcomers(view, plan, news);
+        explain_newcomers(view, plan, &self.cache.backlog, news);
     }
 
     /// Heads of the queues that may have gained since the last question.
@@ -33,9 +33,9 @@ impl Pipeline {
         news: &News,
         plan: &Plan<'_>,
     ) -> BinaryHeap<Candidate> {
-        let shapes = &mut self.cache.shapes;
+        let Cache { shapes, backlog, .. } = &mut self.cache;
         let mut listed = Vec::new();
-        for id in shapes.follow(view, news) {
+        for id in shapes.follow(view, backlog, news) {
             shapes.list(id, &mut listed);
         }
         shapes.freed(plan.free(), &news.freed, &mut listed);
@@ -71,7 +71,7 @@ impl Pipeline {
             return None;
         }
         let queue = Queue::Shape(id, count);
-        let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+        let spec = self.cache.backlog.spec(view, rank.1);
         if plan.has_job(rank.1) {
             return self.cache.shapes.next(queue, rank, spec);
         }
@@ -92,14 +92,17 @@ impl Pipeline {
                 None
             }
             // Memory alone is in the way: a job of the queue that asks for less may fit.
-            Ok(_) => self.cache.shapes.next_smaller(view, queue, rank, spec),
+            Ok(_) => {
+                let Cache { shapes, backlog, .. } = &self.cache;
+                shapes.next_smaller(view, backlog, queue, rank)
+            }
         }
     }
 
     /// Tries one job with several roles. One that does not fit stands for all that ask for the
     /// same, in this pass.
     fn try_roles(&mut self, view: &View<'_>, plan: &mut Plan<'_>, rank: Rank) -> Option<Rank> {
-        let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+        let spec = self.cache.backlog.spec(view, rank.1);
         if !plan.has_job(rank.1) {
             let bounded = |gang: &crate::job::Gang| plan.free().may_hold(&gang.demand, gang.count);
             if !spec.gangs.iter().all(bounded) {

@@ -7,19 +7,24 @@ mod backlog;
 mod greedy;
 mod preempt;
 mod shapes;
+mod share;
 mod strict;
+
+use std::sync::Arc;
 
 use backlog::{Backlog, News};
 use serde::{Deserialize, Serialize};
+pub use share::ShareRule;
 
 use crate::admit::Census;
 use crate::capacity::Capacity;
+use crate::id::JobId;
 use crate::job::JobSpec;
 use crate::plan::Plan;
 use crate::policy::{Cadence, Policy, SettingType, Wake};
 use crate::predict::EstimateSource;
 use crate::reason::Reason;
-use crate::stage::{Order, Place};
+use crate::stage::{Order, Place, no_capacity};
 use crate::view::View;
 
 /// What happens behind a job that does not fit.
@@ -57,6 +62,8 @@ pub struct Pipeline {
     pub head: Head,
     /// Whether running jobs give way.
     pub preempt: Preempt,
+    /// What jobs book that ask for a part of a GPU.
+    pub sharing: ShareRule,
     /// When to ask.
     pub cadence: Cadence,
     /// Whose run times the order looks at.
@@ -86,7 +93,7 @@ impl Policy for Pipeline {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let mut news = self.cache.backlog.sync(view, &*self.order);
+        let mut news = self.cache.backlog.sync(view, &*self.order, self.sharing);
         self.cache.census.refresh(view);
         self.turn_away(view, &mut news, plan);
         match (self.preempt, self.head) {
@@ -100,16 +107,26 @@ impl Policy for Pipeline {
 impl Pipeline {
     /// Rejects newcomers that can never run.
     fn turn_away(&mut self, view: &View<'_>, news: &mut News, plan: &mut Plan<'_>) {
-        let census = &mut self.cache.census;
-        let place = &*self.place;
+        let Cache { census, backlog, .. } = &mut self.cache;
+        let (place, sharing) = (&*self.place, self.sharing);
         news.came.retain(|(_, id)| {
-            let job = view.job(*id).expect("a waiting job is not over");
-            match census.objection(view, &job.spec, place) {
+            let spec = match sharing {
+                ShareRule::Off => backlog.spec(view, *id),
+                // Whoever fits by request fits when packed; room that others may not leave some
+                // day is no promise.
+                ShareRule::Requests | ShareRule::Packed => asked(view, *id),
+            };
+            match census.objection(view, spec, place) {
                 Some(reason) => plan.reject(*id, reason).is_err(),
                 None => true,
             }
         });
     }
+}
+
+/// What a waiting job asks for, as submitted.
+fn asked<'a>(view: &'a View<'_>, id: JobId) -> &'a Arc<JobSpec> {
+    &view.job(id).expect("a waiting job is not over").spec
 }
 
 /// Tells a newcomer why it waits. Jobs that were stopped keep the reason they have.
@@ -121,20 +138,12 @@ fn explain(view: &View<'_>, plan: &mut Plan<'_>, rank: &backlog::Rank, reason: R
 }
 
 /// Tells newcomers that were not planned for that they do not fit.
-fn explain_newcomers(view: &View<'_>, plan: &mut Plan<'_>, news: &News) {
+fn explain_newcomers(view: &View<'_>, plan: &mut Plan<'_>, backlog: &Backlog, news: &News) {
     for rank in &news.came {
         let job = view.job(rank.1).expect("a waiting job is not over");
         if job.reason == Reason::New && !plan.has_job(rank.1) {
-            let reason = no_capacity(plan, &job.spec);
+            let reason = no_capacity(plan.free(), backlog.spec(view, rank.1));
             plan.hold(rank.1, reason);
         }
     }
-}
-
-/// That a job does not fit, with a bound on how much of it would.
-fn no_capacity(plan: &Plan<'_>, spec: &JobSpec) -> Reason {
-    let bounds = spec.gangs.iter().map(|gang| plan.free().slots_bound(&gang.demand));
-    let tasks = spec.tasks();
-    let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
-    Reason::NoCapacity { tasks, fit }
 }

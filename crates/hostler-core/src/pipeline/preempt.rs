@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::backlog::{News, Rank};
-use super::{Head, Pipeline, explain, explain_newcomers};
+use super::{Cache, Head, Pipeline, explain, explain_newcomers};
 use crate::capacity::Capacity;
 use crate::decision::{StopHow, StopWhy};
 use crate::hope::Hope;
@@ -18,7 +18,7 @@ use crate::limits::PREEMPTORS_PER_STEP_MAX;
 use crate::placement::{Lease, Placement};
 use crate::plan::Plan;
 use crate::reason::Reason;
-use crate::stage::place_job;
+use crate::stage::{may_fit, place_job};
 use crate::view::View;
 
 /// A running job that could give way.
@@ -44,7 +44,8 @@ struct Pass {
 
 impl Pipeline {
     pub(super) fn by_rank(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>) {
-        self.cache.shapes.follow(view, news);
+        let Cache { shapes, backlog, .. } = &mut self.cache;
+        shapes.follow(view, backlog, news);
         let spare = std::mem::take(&mut self.cache.spare);
         let mut pass = Pass { spare, ..Pass::default() };
         match self.head {
@@ -52,7 +53,7 @@ impl Pipeline {
             Head::Skips => self.greedily_by_rank(view, plan, &mut pass),
         }
         self.cache.spare = pass.later.unwrap_or(pass.spare);
-        explain_newcomers(view, plan, news);
+        explain_newcomers(view, plan, &self.cache.backlog, news);
     }
 
     fn strictly_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
@@ -69,11 +70,10 @@ impl Pipeline {
         let shapes = &self.cache.shapes;
         let mut heap: BinaryHeap<_> = shapes.heads().map(Reverse).collect();
         while let Some(Reverse((rank, queue))) = heap.pop() {
-            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
             let next = if plan.has_job(rank.1) || self.get_in(view, plan, pass, rank) {
-                shapes.next(queue, rank, spec)
+                shapes.next(queue, rank, self.cache.backlog.spec(view, rank.1))
             } else {
-                shapes.next_smaller(view, queue, rank, spec)
+                shapes.next_smaller(view, &self.cache.backlog, queue, rank)
             };
             heap.extend(next.map(|next| Reverse((next, queue))));
         }
@@ -81,7 +81,7 @@ impl Pipeline {
 
     /// Starts a job, or keeps room for it; tells whether it could.
     fn get_in(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass, rank: Rank) -> bool {
-        let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+        let spec = self.cache.backlog.spec(view, rank.1);
         self.start_now(plan, pass, rank, spec) || self.take_place(view, plan, pass, rank, spec)
     }
 
@@ -226,8 +226,4 @@ fn after_stops(view: &View<'_>, plan: &Plan<'_>, later: &mut Capacity) {
     for lease in view.leases().filter(|lease| is_stopping(plan, lease)) {
         later.release(&lease.placement);
     }
-}
-
-fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
-    spec.gangs.iter().all(|gang| free.may_hold(&gang.demand, gang.count))
 }

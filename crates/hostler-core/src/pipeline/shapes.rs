@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::backlog::{News, Rank};
+use super::backlog::{Backlog, News, Rank};
 use crate::capacity::{Capacity, NodeFree};
 use crate::id::NodeId;
 use crate::job::{Demand, JobSpec};
@@ -118,7 +118,7 @@ impl Shapes {
     }
 
     /// Takes in who left and who came; the answer is the shapes of those who came.
-    pub(super) fn follow(&mut self, view: &View<'_>, news: &News) -> Vec<usize> {
+    pub(super) fn follow(&mut self, view: &View<'_>, backlog: &Backlog, news: &News) -> Vec<usize> {
         if news.all {
             self.clear();
         }
@@ -126,9 +126,7 @@ impl Shapes {
             self.remove(*rank, spec);
         }
         let came = news.came.iter();
-        let came = came.filter_map(|rank| {
-            self.add(*rank, &view.job(rank.1).expect("a waiting job is not over").spec)
-        });
+        let came = came.filter_map(|rank| self.add(*rank, backlog.spec(view, rank.1)));
         came.collect()
     }
 
@@ -155,18 +153,17 @@ impl Shapes {
     pub(super) fn next_smaller(
         &self,
         view: &View<'_>,
+        backlog: &Backlog,
         queue: Queue,
         rank: Rank,
-        spec: &JobSpec,
     ) -> Option<Rank> {
+        let spec = backlog.spec(view, rank.1);
         let mem = match queue {
             Queue::Shape(..) => spec.gangs[0].demand.mem,
             Queue::Roles => return None,
         };
-        self.after(queue, rank, spec).find(|next| {
-            let spec = &view.job(next.1).expect("a waiting job is not over").spec;
-            spec.gangs[0].demand.mem < mem
-        })
+        self.after(queue, rank, spec)
+            .find(|next| backlog.spec(view, next.1).gangs[0].demand.mem < mem)
     }
 
     fn after(&self, queue: Queue, rank: Rank, spec: &JobSpec) -> impl Iterator<Item = Rank> {

@@ -21,7 +21,7 @@ impl Pipeline {
             if plan.has_job(rank.1) {
                 continue;
             }
-            let spec = &view.job(rank.1).expect("a waiting job is not over").spec;
+            let spec = self.cache.backlog.spec(view, rank.1);
             let blocked = self.cache.blocked.take().filter(|known| known.head == rank.1);
             let hopeful = blocked.filter(|_| !news.all && spec.gangs.len() == 1).map(|known| {
                 let freed = news.freed.iter();

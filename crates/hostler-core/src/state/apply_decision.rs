@@ -38,7 +38,8 @@ impl ClusterState {
             Decision::Hold { job, reason } => {
                 self.jobs.get_mut(job.0).expect("the job is not over").reason = *reason;
             }
-            Decision::Solve { .. } => {}
+            Decision::Solve { based_on } => self.ask_solver(*based_on),
+            Decision::Turns { begins, turns } => self.take_turns(*begins, turns),
             Decision::WakeAt { at } => {
                 self.wake_at = Some(self.wake_at.map_or(*at, |earlier| earlier.min(*at)));
             }
@@ -79,7 +80,8 @@ impl ClusterState {
         }
         self.unlink_nodes(id, &lease.placement);
         self.link_nodes(id, placement);
-        self.account(&lease);
+        self.settle_lease(&lease);
+        self.note_service(&lease);
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
         watch.ended(self.now, self, job, &lease);
         let rate = self.believed_rate(job, placement);
@@ -96,6 +98,7 @@ impl ClusterState {
         }
         lease.rate = rate;
         lease.since = self.now;
+        lease.settled = self.now;
         lease.placement = Arc::clone(placement);
         watch.began(self.now, self, job, &lease);
         *self.leases.get_mut(id.0).expect("the lease has not ended") = lease;

@@ -14,7 +14,7 @@ use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
 use crate::limits::{DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, START_FAILURES_MAX};
 use crate::profile::Profile;
 use crate::reason::Reason;
-use crate::units::{Span, Time};
+use crate::units::{Milli, Span, Time};
 use crate::watch::Watch;
 
 impl ClusterState {
@@ -47,7 +47,7 @@ impl ClusterState {
             Event::HoldChanged { job, held } => self.hold_changed(*job, *held),
             Event::Started { lease } => self.started(*lease),
             Event::StartFailed { lease } => self.start_failed(*lease, watch),
-            Event::Progress { lease, done } => self.progress(*lease, *done),
+            Event::Progress { lease, done, idle } => self.progress(*lease, *done, *idle),
             Event::Checkpointed { lease, done } => self.checkpointed(*lease, *done),
             Event::Stopped { lease, outcome, done, lost } => {
                 self.stopped(*lease, *outcome, *done, *lost, watch);
@@ -55,7 +55,9 @@ impl ClusterState {
             Event::Estimated { job, estimate } => self.estimated(*job, *estimate),
             Event::Profiled { key, profile } => self.profiled(*key, profile),
             Event::Load { job, per_kilosecond } => self.load_changed(*job, *per_kilosecond),
-            Event::Solved { based_on, targets } => self.solved(*based_on, targets),
+            Event::Used { lease, gpu } => self.used(*lease, *gpu),
+            Event::Solved { based_on, solution } => self.solved(*based_on, solution),
+            Event::RoundEnded => self.end_round(),
             Event::ModelLoaded { lease } => self.stale_unless(self.lease(*lease).is_some()),
             Event::PolicyChanged { .. } | Event::Timer => {}
         }
@@ -63,6 +65,7 @@ impl ClusterState {
 
     /// A policy may rank or place jobs by their speeds.
     fn profiled(&mut self, key: ProfileKey, profile: &Profile) {
+        self.note_catalogue();
         self.profiles.insert(key, profile.clone());
         for id in &self.pending {
             let job = self.jobs.get(id.0).expect("a waiting job is not over");
@@ -113,11 +116,13 @@ impl ClusterState {
         self.next_device += spec.gpus;
         self.node_held.push([0; 2]);
         self.device_held.resize(self.next_device as usize, [0; 2]);
+        self.note_catalogue();
         self.capacity.add_node(&node);
         self.nodes.push(node);
     }
 
     fn refresh_usable(&mut self, id: NodeId) {
+        self.note_change();
         let usable = self.nodes[id.index()].usable();
         self.capacity.set_usable(id, usable);
     }
@@ -180,16 +185,31 @@ impl ClusterState {
             phase: Phase::Pending,
             ledger: Ledger::default(),
             estimate: None,
-            target: None,
+            gpu_use: self.expected_use(spec),
             reason: Reason::New,
             phase_since: self.now,
             admitted: false,
             cancelled: false,
         };
+        self.note_change();
         watch.submitted(self.now, &job);
         self.jobs.insert(id.0, job);
         self.pending.insert(id);
         self.journal.push(Change::Queued(id));
+    }
+
+    /// Notes what a job used, for the next ones of its group.
+    fn used(&mut self, id: LeaseId, gpu: Milli) {
+        let job = self.lease(id).and_then(|lease| self.job(lease.job));
+        let Some(key) = job.map(|job| (job.spec.tenant, job.spec.group)) else {
+            self.stale_events += 1;
+            return;
+        };
+        if let (tenant, Some(group)) = key {
+            let seen = self.uses.entry((tenant, group)).or_default();
+            seen.jobs = seen.jobs.saturating_add(1);
+            seen.most = seen.most.max(gpu);
+        }
     }
 
     fn cancelled(&mut self, id: JobId, watch: &mut dyn Watch) {
@@ -210,6 +230,7 @@ impl ClusterState {
 
     fn hold_changed(&mut self, id: JobId, held: bool) {
         let now = self.now;
+        self.note_change();
         let Some(job) = self.jobs.get_mut(id.0) else {
             self.stale_events += 1;
             return;
@@ -262,13 +283,16 @@ impl ClusterState {
         }
     }
 
-    fn progress(&mut self, id: LeaseId, done: Span) {
+    fn progress(&mut self, id: LeaseId, done: Span, idle: Span) {
         let now = self.now;
         let live = self.lease(id).is_some();
         self.stale_unless(live);
         if live {
             let lease = self.leases.get_mut(id.0).expect("looked up above");
             lease.progress = Some((now, done));
+            // As if what is in the accounts already had come that much later.
+            lease.settled = lease.settled + idle.saturating_sub(lease.idle);
+            lease.idle = idle;
             self.refresh_expected_end(id);
         }
     }
@@ -374,16 +398,6 @@ impl ClusterState {
         self.stale_unless(live);
         if live {
             self.loads.insert(id, per_kilosecond);
-        }
-    }
-
-    fn solved(&mut self, based_on: u64, targets: &[(JobId, u32)]) {
-        self.solved_at = Some(based_on);
-        for (id, target) in targets {
-            if let Some(job) = self.jobs.get_mut(id.0) {
-                job.target = Some(*target);
-                self.requeue_if_pending(*id);
-            }
         }
     }
 }

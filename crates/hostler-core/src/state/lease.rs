@@ -44,6 +44,8 @@ impl ClusterState {
             load,
             base: job.ledger.done,
             progress: None,
+            settled: now,
+            idle: Span::ZERO,
             stop: None,
         };
         let job = self.jobs.get_mut(job_id.0).expect("the job is not over");
@@ -73,7 +75,8 @@ impl ClusterState {
         }
         self.doomed.remove(&id);
         self.unlink_nodes(id, &lease.placement);
-        self.account(&lease);
+        self.settle_lease(&lease);
+        self.note_service(&lease);
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
         watch.ended(self.now, self, job, &lease);
         lease
@@ -108,12 +111,13 @@ impl ClusterState {
             job.ledger.waited += self.now.since(job.phase_since);
         }
         self.loads.remove(&job_id);
+        self.forget_turns(job_id);
         job.phase = Phase::Done(ending);
         job.phase_since = self.now;
         watch.retired(self.now, self, &job);
     }
 
-    pub(super) fn account(&mut self, lease: &Lease) {
+    pub(super) fn note_service(&mut self, lease: &Lease) {
         let held = self.now.since(lease.since);
         self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job").ledger.ran += held;
         for part in &lease.placement.parts {

@@ -8,21 +8,26 @@ mod apply_event;
 mod audit;
 mod journal;
 mod lease;
+mod snapshot;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use journal::{Change, Journal};
+use serde::{Deserialize, Serialize};
+pub use snapshot::Snapshot;
 
 use crate::capacity::Capacity;
 use crate::cluster::{GpuModel, Health, Node, Tenant};
 use crate::decision::StopWhy;
-use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
-use crate::job::Job;
-use crate::limits::STOP_ATTEMPTS_MAX;
+use crate::id::{DeviceId, GroupId, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
+use crate::job::{Job, JobSpec};
+use crate::limits::{STOP_ATTEMPTS_MAX, USES_SEEN_MIN};
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
 use crate::table::Table;
 use crate::units::{Milli, Rate, Time};
+use turns::Turns;
 
 /// Everything that a decision may depend on.
 #[derive(Clone, Debug, Default)]
@@ -49,12 +54,22 @@ pub struct ClusterState {
     /// Leases that must end whatever the policy says.
     doomed: BTreeMap<LeaseId, StopWhy>,
     loads: BTreeMap<JobId, u64>,
+    /// What jobs of a group were seen to use of their GPUs.
+    uses: BTreeMap<(TenantId, GroupId), Seen>,
     wake_at: Option<Time>,
     asked_at: Option<Time>,
-    solved_at: Option<u64>,
+    turns: Turns,
     stale_events: u64,
     next_device: u32,
     pub(crate) journal: Journal,
+}
+
+/// Compute that jobs of a group used of each device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    jobs: u32,
+    /// The most of all: what a slowed job could not use must not count as not needed.
+    most: Milli,
 }
 
 impl PartialEq for ClusterState {
@@ -74,9 +89,10 @@ impl PartialEq for ClusterState {
             && self.alarms == other.alarms
             && self.doomed == other.doomed
             && self.loads == other.loads
+            && self.uses == other.uses
             && self.wake_at == other.wake_at
             && self.asked_at == other.asked_at
-            && self.solved_at == other.solved_at
+            && self.turns == other.turns
             && self.stale_events == other.stale_events
     }
 }
@@ -185,6 +201,13 @@ impl ClusterState {
         self.loads.get(&job).copied()
     }
 
+    /// Compute that a job is expected to use of each device: the most that enough jobs of its
+    /// group used.
+    fn expected_use(&self, spec: &JobSpec) -> Option<Milli> {
+        let seen = self.uses.get(&(spec.tenant, spec.group?))?;
+        (seen.jobs >= USES_SEEN_MIN).then_some(seen.most)
+    }
+
     /// Events that came for leases or jobs that were over: late or repeated outcomes.
     pub fn stale_events(&self) -> u64 {
         self.stale_events
@@ -196,7 +219,7 @@ impl ClusterState {
     }
 
     /// The least number that the next job may have.
-    pub(crate) fn next_job(&self) -> JobId {
+    pub fn next_job(&self) -> JobId {
         JobId(self.jobs.next_id())
     }
 
@@ -309,15 +332,18 @@ impl ClusterState {
         if placement.parts.iter().all(same_rack) { Reach::Rack } else { Reach::Cluster }
     }
 
-    /// Believed speed of a job at a placement, without neighbours: that of its slowest task.
+    /// Believed speed of a job at a placement, without neighbours: that of its slowest task. Where
+    /// it is believed not to fit, the least there is.
     pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {
         let profile = job.spec.profile.and_then(|key| self.profiles.get(&key));
         let Some(profile) = profile else {
             return Rate::FULL;
         };
         let model = |part: &Part| self.node(part.node).spec.gpu_model;
-        let slowest = placement.parts.iter().filter(|part| !part.slices.is_empty());
-        let slowest = slowest.filter_map(model).map(|model| profile.on(model)).min();
-        slowest.unwrap_or(Rate::FULL).times(profile.at_reach(self.reach(placement)))
+        let on_gpus = placement.parts.iter().filter(|part| !part.slices.is_empty());
+        let (gpus, asked, reach) = (placement.gpus(), job.spec.gpus(), self.reach(placement));
+        let rates = on_gpus.filter_map(model).map(|on| profile.rate(on, gpus, asked, reach));
+        let without_gpus = || profile.at_reach(reach);
+        rates.min().unwrap_or_else(without_gpus).max(Rate(1))
     }
 }

@@ -6,7 +6,7 @@
 //! a large job may wait for as long as small ones keep coming; `fifo-backfill` lies in between.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt};
+use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
 use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
 use hostler_core::predict::EstimateSource;
 use hostler_core::stage::Order;
@@ -22,12 +22,13 @@ pub const DEF: PolicyDef = PolicyDef {
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {
-        let Config { head, place } = settings("fifo", table)?;
+        let Config { head, place, sharing } = settings("fifo", table)?;
         Ok(Box::new(Pipeline {
             order: Box::new(BySubmission),
             place: place.build(),
             head,
             preempt: Preempt::Never,
+            sharing,
             cadence: Cadence::EveryEvent,
             estimates: EstimateSource::User,
             cache: Cache::default(),
@@ -41,6 +42,8 @@ hostler_core::settings! {
         head: Head = Head::Blocks,
         /// Which nodes a job gets.
         place: PlaceRule = PlaceRule::BestFit,
+        /// What jobs book that ask for a part of a GPU.
+        sharing: ShareRule = ShareRule::Requests,
     }
 }
 

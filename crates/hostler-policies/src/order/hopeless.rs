@@ -8,9 +8,8 @@ use hostler_core::capacity::Capacity;
 use hostler_core::id::NodeId;
 use hostler_core::job::{Demand, JobSpec, Locality};
 use hostler_core::placement::Placement;
-use hostler_core::stage::{Place, place_job};
+use hostler_core::stage::{Place, may_fit, place_job};
 
-use super::outlook::may_fit;
 use crate::limits::HOPELESS_MAX;
 
 /// Demands that found too little room, and at most how many tasks of each fit.

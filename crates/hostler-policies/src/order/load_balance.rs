@@ -3,7 +3,7 @@
 //! The baseline of `pai`. GPUs, CPU and memory count alike; GPU models are not told apart, so jobs
 //! that any GPU would serve take high-end ones. Needs no estimate and never preempts.
 
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt};
+use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
 use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
 use hostler_core::predict::EstimateSource;
 
@@ -18,12 +18,13 @@ pub const DEF: PolicyDef = PolicyDef {
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {
-        let Config { head } = settings("load-balance", table)?;
+        let Config { head, sharing } = settings("load-balance", table)?;
         Ok(Box::new(Pipeline {
             order: Box::new(BySubmission),
             place: Box::new(Balance { with_gpus: true }),
             head,
             preempt: Preempt::Never,
+            sharing,
             cadence: Cadence::EveryEvent,
             estimates: EstimateSource::User,
             cache: Cache::default(),
@@ -35,5 +36,7 @@ hostler_core::settings! {
     struct Config {
         /// What happens behind a job that does not fit.
         head: Head = Head::Skips,
+        /// What jobs book that ask for a part of a GPU.
+        sharing: ShareRule = ShareRule::Requests,
     }
 }

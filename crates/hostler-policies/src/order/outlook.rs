@@ -4,13 +4,12 @@
 use std::mem::discriminant;
 
 use hostler_core::admit::Census;
-use hostler_core::capacity::Capacity;
 use hostler_core::id::{JobId, NodeId};
-use hostler_core::job::{Job, JobSpec};
+use hostler_core::job::Job;
 use hostler_core::placement::{Lease, Placement};
 use hostler_core::plan::Plan;
 use hostler_core::reason::Reason;
-use hostler_core::stage::Place;
+use hostler_core::stage::{Place, no_capacity};
 use hostler_core::state::Change;
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
@@ -178,19 +177,6 @@ pub(super) fn blocked<'a>(
 /// What a job is believed to need beyond its estimate.
 fn overdue(ran: Span) -> Span {
     Span(ran.0 / OVERDUE_PART).max(OVERDUE_MIN)
-}
-
-/// Whether a placement is worth a search.
-pub(super) fn may_fit(free: &Capacity, spec: &JobSpec) -> bool {
-    spec.gangs.iter().all(|gang| free.may_hold(&gang.demand, gang.count))
-}
-
-/// That a job does not fit, with a bound on how much of it would.
-fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
-    let bounds = spec.gangs.iter().map(|gang| free.slots_bound(&gang.demand));
-    let tasks = spec.tasks();
-    let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
-    Reason::NoCapacity { tasks, fit }
 }
 
 /// Tells a waiting job why it waits, when that is something else than it was told last. Numbers

@@ -3,7 +3,7 @@
 //! A baseline of `pai`. Differs from `load-balance` in that CPU and memory do not count. Needs no
 //! estimate and never preempts.
 
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt};
+use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
 use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
 use hostler_core::predict::EstimateSource;
 
@@ -18,12 +18,13 @@ pub const DEF: PolicyDef = PolicyDef {
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {
-        let Config { head } = settings("progressive-filling", table)?;
+        let Config { head, sharing } = settings("progressive-filling", table)?;
         Ok(Box::new(Pipeline {
             order: Box::new(BySubmission),
             place: Box::new(Progressive),
             head,
             preempt: Preempt::Never,
+            sharing,
             cadence: Cadence::EveryEvent,
             estimates: EstimateSource::User,
             cache: Cache::default(),
@@ -35,5 +36,7 @@ hostler_core::settings! {
     struct Config {
         /// What happens behind a job that does not fit.
         head: Head = Head::Skips,
+        /// What jobs book that ask for a part of a GPU.
+        sharing: ShareRule = ShareRule::Requests,
     }
 }

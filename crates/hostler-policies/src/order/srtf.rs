@@ -6,7 +6,7 @@
 //! while short ones keep coming.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Cache, Head, Pipeline};
+use hostler_core::pipeline::{Cache, Head, Pipeline, ShareRule};
 use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
 use hostler_core::predict::EstimateSource;
 use hostler_core::stage::Order;
@@ -29,6 +29,7 @@ pub const DEF: PolicyDef = PolicyDef {
             place: config.place.build(),
             head: config.head,
             preempt: by_rank_if(config.preempt),
+            sharing: config.sharing,
             cadence: Cadence::EveryEvent,
             estimates: config.estimate,
             cache: Cache::default(),
@@ -47,6 +48,8 @@ hostler_core::settings! {
         head: Head = Head::Skips,
         /// Which nodes a job gets.
         place: PlaceRule = PlaceRule::BestFit,
+        /// What jobs book that ask for a part of a GPU.
+        sharing: ShareRule = ShareRule::Requests,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Policies that keep high-end GPUs for jobs that gain from them.
 
+mod booked;
 mod pass;
 mod place;
 mod queue;

@@ -2,21 +2,23 @@
 //!
 //! Jobs that run at least `theta` times faster on high-end GPUs get these first; without a table
 //! of speeds those are the jobs that name a model of the top class. All others are packed onto the
-//! low end, slowest model first, and may use the top class only after waiting `reserve_secs`.
-//! Inside a model the booked part of a node decides, after placement: fullest first for those that
-//! are packed, emptiest first for the high ones. A role that no single model holds is divided among
-//! several. Needs no estimate of run times and never preempts.
+//! low end, onto the model that is booked the least: jobs that name a model would find the slowest
+//! one full otherwise. They may use the top class only where `reserve_part` of it stays free, or
+//! after waiting `reserve_secs`. Inside a model the booked part of a node decides, after placement:
+//! fullest first for those that are packed, emptiest first for the high ones. A role that no single
+//! model holds is divided among several. Needs no estimate of run times and never preempts.
 //!
 //! After "MLaaS in the Wild" (NSDI'22), which leaves numbers open; `docs/pai.md` has ours.
 
 use hostler_core::capacity::Capacity;
+use hostler_core::job::Demand;
 use hostler_core::pipeline::Head;
 use hostler_core::policy::{PolicyDef, PolicyError, defaults, settings};
 use hostler_core::units::Span;
 
 use super::pass::Reserving;
 use super::place::{Candidate, Taste};
-use super::terms::Rules;
+use super::terms::{LowFirst, Rules};
 
 const KIND: &str = "pai";
 
@@ -29,10 +31,16 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let rules = rules(KIND, config.theta, config.reserve_secs)?;
+        let rules = Rules {
+            theta: config.theta,
+            reserve: Span::from_secs(config.reserve_secs),
+            part: config.reserve_part,
+            low_first: config.low_first,
+        };
+        let rules = rules.checked(KIND)?;
         let weights =
             Weights::new(KIND, [config.gpu_weight, config.cpu_weight, config.mem_weight])?;
-        Ok(Box::new(Reserving::new(rules, config.head, Box::new(Booked { weights }))))
+        Ok(Box::new(Reserving::new(rules, config.head, Box::new(Packing { weights }))))
     },
 };
 
@@ -42,6 +50,10 @@ hostler_core::settings! {
         theta: f64 = 2.0,
         /// Wait after which the other jobs may use high-end GPUs too.
         reserve_secs: u64 = 3600,
+        /// Part of the high-end GPUs that other jobs leave free before that.
+        reserve_part: f64 = 0.1,
+        /// Which machines come first for the other jobs.
+        low_first: LowFirst = LowFirst::LeastBooked,
         /// Weight of GPUs in the booked part of a node.
         gpu_weight: f64 = 1.0,
         /// Weight of CPU cores in it.
@@ -51,15 +63,6 @@ hostler_core::settings! {
         /// What happens behind a job that does not fit.
         head: Head = Head::Skips,
     }
-}
-
-/// When a job gets GPUs of the top class, from settings.
-pub(super) fn rules(kind: &str, theta: f64, reserve_secs: u64) -> Result<Rules, PolicyError> {
-    if theta.is_nan() || theta <= 0.0 {
-        let fault = format!("`theta`: {theta}; give a number above 0");
-        return Err(PolicyError::Settings { kind: kind.to_owned(), fault });
-    }
-    Ok(Rules { theta, reserve: Span::from_secs(reserve_secs) })
 }
 
 /// How much GPUs, CPU and memory count in the booked part of a node.
@@ -97,17 +100,17 @@ impl Weights {
 }
 
 /// Packs, or balances what gains from fast GPUs.
-struct Booked {
+struct Packing {
     weights: Weights,
 }
 
-impl Taste for Booked {
+impl Taste for Packing {
     fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64 {
         let booked = self.weights.booked(free, seat);
         if seat.high { booked } else { -booked }
     }
 
-    fn pools(&self, _: bool) -> bool {
-        false
+    fn class_weights(&self, _: &Demand) -> [u64; 2] {
+        [1, 1]
     }
 }

@@ -1,20 +1,23 @@
 //! Reserving and packing that looks at CPU: no GPU is left without the cores to use it.
 //!
-//! Reserves like `pai`. Where `pai` fills model after model, this looks at all machines that a job
-//! may have and takes the one that its tasks leave best balanced. Free GPUs and free cores of a
-//! node are of use only together, in about the proportion that the cluster has them; what is over
-//! on either side is stranded. A task goes where it strands the least: tasks that ask for many
-//! cores per GPU to machines with cores to spare, tasks without GPUs to machines without GPUs, and
-//! tasks that need few cores to crowded machines with idle GPUs. Ties go to the fullest node.
-//! Needs no estimate of run times and never preempts.
+//! Reserves like `pai`. Where `pai` takes the fullest machine of a model, this takes the one that
+//! its tasks leave best balanced. Free GPUs and free cores of a node are of use only together, in
+//! about the proportion that the cluster has them; what is over on either side is stranded. A task
+//! goes where it strands the least: tasks that ask for many cores per GPU to machines with cores to
+//! spare, tasks without GPUs to machines without GPUs, and tasks that need few cores to crowded
+//! machines with idle GPUs. Ties go to the fullest node. Which model is booked least is judged by
+//! what a task asks most of. Needs no estimate of run times and never preempts.
 
 use hostler_core::capacity::Capacity;
+use hostler_core::job::Demand;
 use hostler_core::pipeline::Head;
 use hostler_core::policy::{PolicyDef, defaults, settings};
+use hostler_core::units::Span;
 
-use super::pai::{Weights, rules};
+use super::pai::Weights;
 use super::pass::Reserving;
 use super::place::{Candidate, Taste};
+use super::terms::{LowFirst, Rules};
 
 const KIND: &str = "pai-cpu";
 
@@ -27,7 +30,13 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let rules = rules(KIND, config.theta, config.reserve_secs)?;
+        let rules = Rules {
+            theta: config.theta,
+            reserve: Span::from_secs(config.reserve_secs),
+            part: config.reserve_part,
+            low_first: config.low_first,
+        };
+        let rules = rules.checked(KIND)?;
         let weights = Weights::new(KIND, [1.0; 3])?;
         let taste = Stranding { weights, cores_per_gpu: config.cores_per_gpu };
         Ok(Box::new(Reserving::new(rules, config.head, Box::new(taste))))
@@ -40,6 +49,10 @@ hostler_core::settings! {
         theta: f64 = 2.0,
         /// Wait after which the other jobs may use high-end GPUs too.
         reserve_secs: u64 = 3600,
+        /// Part of the high-end GPUs that other jobs leave free before that.
+        reserve_part: f64 = 0.1,
+        /// Which machines come first for the other jobs.
+        low_first: LowFirst = LowFirst::LeastBooked,
         /// Free cores that are of use with one free GPU: what machines with many GPUs have.
         cores_per_gpu: f64 = 12.0,
         /// What happens behind a job that does not fit.
@@ -71,7 +84,9 @@ impl Taste for Stranding {
         more * 10_000_000_000 - self.weights.booked(free, seat)
     }
 
-    fn pools(&self, high: bool) -> bool {
-        !high
+    /// A model matters by what the task asks most of: many cores go where cores are free.
+    fn class_weights(&self, demand: &Demand) -> [u64; 2] {
+        let gpu = f64::from(demand.gpu.0) * self.cores_per_gpu;
+        [gpu.round() as u64, u64::from(demand.cpu.0)]
     }
 }

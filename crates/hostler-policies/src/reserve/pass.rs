@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Bound;
 
 use hostler_core::id::JobId;
-use hostler_core::job::JobSpec;
 use hostler_core::pipeline::Head;
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, Wake};
 use hostler_core::reason::Reason;
-use hostler_core::stage;
+use hostler_core::stage::{self, may_fit, no_capacity};
 use hostler_core::view::View;
 
+use super::booked::Booked;
 use super::place::{Taste, place_job, room};
 use super::queue::{News, Queue};
 use super::terms::{Fleet, Rules};
@@ -31,20 +31,25 @@ pub(super) struct Reserving {
 /// First job of a queue that may fit: shape and number of tasks; none for jobs with several roles.
 type Candidate = Reverse<(JobId, Option<(usize, u32)>)>;
 
-/// Jobs that the plan starts or rejects.
-type Gone = BTreeSet<JobId>;
+/// What one question has come to so far.
+struct Pass<'a> {
+    view: &'a View<'a>,
+    /// Jobs that the plan starts or rejects.
+    gone: BTreeSet<JobId>,
+    booked: Booked,
+}
 
 impl Policy for Reserving {
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
         let grew = self.fleet.refresh(view);
         let mut news = self.queue.sync(view, &self.fleet, &self.rules, grew);
-        let mut gone = Gone::new();
-        self.turn_away(view, &mut news, plan, &mut gone);
+        let mut pass = Pass { view, gone: BTreeSet::new(), booked: Booked::default() };
+        self.turn_away(&mut pass, &mut news, plan);
         match self.head {
-            Head::Blocks => self.strict(view, &news, plan, &mut gone),
-            Head::Skips => self.greedy(view, &news, plan, &mut gone),
+            Head::Blocks => self.strict(&mut pass, &news, plan),
+            Head::Skips => self.greedy(&mut pass, &news, plan),
         }
-        if let Some(at) = self.queue.next_time(&gone) {
+        if let Some(at) = self.queue.next_time(&pass.gone) {
             plan.wake_at(at);
         }
     }
@@ -56,46 +61,40 @@ impl Reserving {
     }
 
     /// Rejects newcomers that can never run.
-    fn turn_away(
-        &mut self,
-        view: &View<'_>,
-        news: &mut News,
-        plan: &mut Plan<'_>,
-        gone: &mut Gone,
-    ) {
+    fn turn_away(&mut self, pass: &mut Pass<'_>, news: &mut News, plan: &mut Plan<'_>) {
         let (census, queue) = (&mut self.fleet.census, &self.queue);
         news.came.retain(|id| {
-            let objection = census.objection(view, &queue.get(*id).spec, &BestFit);
+            let objection = census.objection(pass.view, &queue.get(*id).spec, &BestFit);
             let Some(reason) = objection else { return true };
             plan.reject(*id, reason).expect("a waiting job can be turned away");
-            gone.insert(*id);
+            pass.gone.insert(*id);
             false
         });
     }
 
     /// Jobs start in order until one does not fit.
-    fn strict(&self, view: &View<'_>, news: &News, plan: &mut Plan<'_>, gone: &mut Gone) {
+    fn strict(&self, pass: &mut Pass<'_>, news: &News, plan: &mut Plan<'_>) {
         let mut head = None;
         for (id, _) in self.queue.iter() {
-            if !gone.contains(&id) && !self.start(plan, id, gone) {
+            if !pass.gone.contains(&id) && !self.start(pass, plan, id) {
                 head = Some(id);
                 break;
             }
         }
         let Some(head) = head else { return };
-        self.explain(view, plan, head);
+        self.explain(pass.view, plan, head);
         for id in news.came.iter().filter(|id| **id > head) {
-            if view.job(*id).is_some_and(|job| job.reason == Reason::New) {
+            if pass.view.job(*id).is_some_and(|job| job.reason == Reason::New) {
                 plan.hold(*id, Reason::Behind { head });
             }
         }
     }
 
     /// Jobs start in order; those that do not fit are passed over.
-    fn greedy(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>, gone: &mut Gone) {
+    fn greedy(&mut self, pass: &mut Pass<'_>, news: &News, plan: &mut Plan<'_>) {
         let mut heap: BinaryHeap<Candidate> =
             self.queue.complex.iter().map(|id| Reverse((*id, None))).collect();
-        for id in self.queue.gained(view, plan.free(), news) {
+        for id in self.queue.gained(pass.view, plan.free(), news) {
             let shape = self.queue.shape(id);
             for (count, jobs) in shape.gangs.range(..=shape.bound) {
                 heap.extend(jobs.first().map(|job| Reverse((*job, Some((id, *count))))));
@@ -104,26 +103,25 @@ impl Reserving {
         while let Some(Reverse((id, queue))) = heap.pop() {
             match queue {
                 Some((shape, count)) => {
-                    let next = self.try_shape(plan, id, shape, count, gone);
+                    let next = self.try_shape(pass, plan, id, (shape, count));
                     heap.extend(next.map(|next| Reverse((next, queue))));
                 }
-                None if gone.contains(&id) => {}
-                None => _ = self.start(plan, id, gone),
+                None if pass.gone.contains(&id) => {}
+                None => _ = self.start(pass, plan, id),
             }
         }
-        for id in news.came.iter().filter(|id| !gone.contains(id)) {
-            self.explain(view, plan, *id);
+        for id in news.came.iter().filter(|id| !pass.gone.contains(id)) {
+            self.explain(pass.view, plan, *id);
         }
     }
 
     /// Tries one job of a shape; the answer is the next of its queue that is worth trying.
     fn try_shape(
         &mut self,
+        pass: &mut Pass<'_>,
         plan: &mut Plan<'_>,
         id: JobId,
-        at: usize,
-        count: u32,
-        gone: &mut Gone,
+        (at, count): (usize, u32),
     ) -> Option<JobId> {
         let shape = self.queue.shape(at);
         shape.bound = shape.bound.min(plan.free().slots_bound(&shape.least));
@@ -136,7 +134,7 @@ impl Reserving {
             shape.bound = room;
             return None;
         }
-        let started = gone.contains(&id) || self.start(plan, id, gone);
+        let started = pass.gone.contains(&id) || self.start(pass, plan, id);
         let mem = self.queue.get(id).spec.gangs[0].demand.mem;
         // Where memory alone was in the way, a job that asks for less may fit.
         let may_fit =
@@ -146,22 +144,30 @@ impl Reserving {
     }
 
     /// Starts a job if it fits.
-    fn start(&self, plan: &mut Plan<'_>, id: JobId, gone: &mut Gone) -> bool {
+    fn start(&self, pass: &mut Pass<'_>, plan: &mut Plan<'_>, id: JobId) -> bool {
         let waiting = self.queue.get(id);
-        let (spec, plans) = (&waiting.spec, &waiting.terms.plans);
-        if !may_fit(plan, spec) {
+        let (spec, terms) = (&waiting.spec, &waiting.terms);
+        if !may_fit(plan.free(), spec) {
             return false;
         }
         let free = plan.free_mut();
-        let mut placed = place_job(&*self.taste, &self.fleet, free, spec, plans);
-        if placed.is_err() && spec.gangs.len() > 1 && waiting.terms.until.is_none() {
+        let booked = &mut pass.booked;
+        if terms.ask_what_is_booked() {
+            booked.count(&self.fleet, free);
+        }
+        let spared = || booked.can_spare(&self.fleet, spec.gpu_milli(), self.rules.part);
+        let kept = terms.kept.as_ref().filter(|_| !spared());
+        let plans = kept.map_or(&terms.plans, |kept| &kept.plans);
+        let mut placed = place_job(&*self.taste, &self.fleet, booked, free, spec, plans);
+        if placed.is_err() && spec.gangs.len() > 1 && kept.is_none() {
             // Roles that take each other's room by taste may fit together by the rule that said
             // that the job can run here at all.
             placed = stage::place_job(&BestFit, free, spec);
         }
         let Ok(placement) = placed else { return false };
+        booked.take(pass.view, &placement);
         plan.start(id, placement).expect("a waiting job starts on free nodes");
-        gone.insert(id);
+        pass.gone.insert(id);
         true
     }
 
@@ -171,21 +177,12 @@ impl Reserving {
         if !matches!(job.reason, Reason::New | Reason::Reserved { .. }) {
             return;
         }
-        let until = self.queue.get(id).terms.until.filter(|_| may_fit(plan, &job.spec));
-        let reason =
-            until.map_or_else(|| no_capacity(plan, &job.spec), |until| Reason::Reserved { until });
+        let kept =
+            self.queue.get(id).terms.kept.as_ref().filter(|_| may_fit(plan.free(), &job.spec));
+        let reason = kept.map_or_else(
+            || no_capacity(plan.free(), &job.spec),
+            |kept| Reason::Reserved { until: kept.until },
+        );
         plan.hold(id, reason);
     }
-}
-
-fn may_fit(plan: &Plan<'_>, spec: &JobSpec) -> bool {
-    spec.gangs.iter().all(|gang| plan.free().slots_bound(&gang.demand) >= gang.count)
-}
-
-/// That a job does not fit, with a bound on how much of it would.
-fn no_capacity(plan: &Plan<'_>, spec: &JobSpec) -> Reason {
-    let bounds = spec.gangs.iter().map(|gang| plan.free().slots_bound(&gang.demand));
-    let tasks = spec.tasks();
-    let fit = bounds.min().unwrap_or(0).min(tasks.saturating_sub(1));
-    Reason::NoCapacity { tasks, fit }
 }

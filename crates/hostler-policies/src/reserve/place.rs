@@ -2,6 +2,7 @@
 //!
 //! What a node costs is a matter of taste, which is where the policies of this family differ.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hostler_core::capacity::Capacity;
@@ -10,7 +11,8 @@ use hostler_core::job::{Demand, JobSpec, Locality};
 use hostler_core::placement::{Part, Placement};
 use hostler_core::stage::Shortfall;
 
-use super::terms::{Class, Fleet, Plan};
+use super::booked::Booked;
+use super::terms::{Class, Fleet, Plan, Turn};
 use crate::place::scored::{Role, cheapest};
 
 /// Says which nodes suit a task.
@@ -18,8 +20,8 @@ pub(super) trait Taste: Send {
     /// What the last of `seat.tasks` tasks costs on a node; the least wins.
     fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64;
 
-    /// Whether the machines of a plan are one choice; otherwise they are tried class by class.
-    fn pools(&self, high: bool) -> bool;
+    /// Weights of GPUs and cores in the booked part of a class, for tasks that ask for `demand`.
+    fn class_weights(&self, demand: &Demand) -> [u64; 2];
 }
 
 /// Tasks on a node, on trial.
@@ -36,6 +38,7 @@ pub(super) struct Candidate<'a> {
 pub(super) fn place_job(
     taste: &dyn Taste,
     fleet: &Fleet,
+    booked: &Booked,
     free: &mut Capacity,
     spec: &JobSpec,
     plans: &[Plan],
@@ -44,7 +47,7 @@ pub(super) fn place_job(
     let mut shortfall = None;
     for (at, (gang, plan)) in spec.gangs.iter().zip(plans).enumerate() {
         let role = Role { gang: at as u32, demand: &gang.demand, count: gang.count };
-        match place_role(taste, fleet, free, role, plan) {
+        match place_role(taste, fleet, booked, free, role, plan) {
             Ok(parts) => {
                 for part in &parts {
                     free.book_part(part).expect("the search chose free resources");
@@ -65,6 +68,7 @@ pub(super) fn place_job(
 fn place_role(
     taste: &dyn Taste,
     fleet: &Fleet,
+    booked: &Booked,
     free: &Capacity,
     role: Role<'_>,
     plan: &Plan,
@@ -73,12 +77,9 @@ fn place_role(
         taste.cost(free, &Candidate { node, demand: role.demand, tasks, high: plan.high })
     };
     let nodes = |class| fleet.nodes(class).iter().copied();
-    if taste.pools(plan.high) {
-        let all = plan.classes.iter().flat_map(|class| nodes(*class));
-        return cheapest(free, role, all, cost);
-    }
+    let classes = in_turn(fleet, booked, plan, taste.class_weights(role.demand));
     let (mut most, mut sum) = (0, 0u32);
-    for class in &*plan.classes {
+    for class in &*classes {
         match cheapest(free, role, nodes(*class), cost) {
             Ok(parts) => return Ok(parts),
             Err(Shortfall { fit }) => {
@@ -98,10 +99,27 @@ fn place_role(
     }
     let position = |node: NodeId| {
         let holds = |class| fleet.nodes(class).binary_search(&node).is_ok();
-        plan.classes.iter().position(|class| holds(*class))
+        classes.iter().position(|class| holds(*class))
     };
-    let all = plan.classes.iter().flat_map(|class| nodes(*class));
+    let all = classes.iter().flat_map(|class| nodes(*class));
     cheapest(free, role, all, |node, tasks| (position(node), cost(node, tasks)))
+}
+
+/// The classes of a plan in the order in which they are tried: the least booked first where the
+/// plan leaves that open, and the top class last.
+fn in_turn<'a>(
+    fleet: &Fleet,
+    booked: &Booked,
+    plan: &'a Plan,
+    weights: [u64; 2],
+) -> Cow<'a, [Class]> {
+    if plan.order == Turn::Listed {
+        return Cow::Borrowed(&plan.classes);
+    }
+    let mut classes = plan.classes.to_vec();
+    // A stable sort: equal ones stay in the order of their speed.
+    classes.sort_by_cached_key(|class| (fleet.is_top(*class), booked.thousandths(*class, weights)));
+    Cow::Owned(classes)
 }
 
 /// Tasks of a role that fit, counted up to what it needs.

@@ -31,8 +31,8 @@ pub(super) struct Queue {
     pub(super) complex: BTreeSet<JobId>,
 }
 
-/// What a task asks for and where it may go.
-type Ask = (Demand, Arc<[Class]>);
+/// What a task asks for, where it may go, and whether the top class is kept from it.
+type Ask = (Demand, Arc<[Class]>, bool);
 
 /// A job that waits.
 pub(super) struct Waiting {
@@ -47,6 +47,8 @@ pub(super) struct Shape {
     pub(super) least: Demand,
     /// Where it may go.
     pub(super) classes: Arc<[Class]>,
+    /// Whether the top class among them is kept from it.
+    kept: bool,
     /// At most this many tasks fit.
     pub(super) bound: u32,
     /// Jobs by number of tasks.
@@ -151,9 +153,10 @@ impl Queue {
     fn add(&mut self, view: &View<'_>, fleet: &Fleet, rules: &Rules, id: JobId) {
         let job = view.job(id).expect("a waiting job is not over");
         let terms = rules.terms(view, fleet, job);
-        self.times.extend(terms.until.map(|until| (until, id)));
+        self.times.extend(terms.kept.as_ref().map(|kept| (kept.until, id)));
         let shape = if let [gang] = &*job.spec.gangs {
-            let shape = self.shape_of((coarse(&gang.demand), Arc::clone(&terms.plans[0].classes)));
+            let classes = Arc::clone(&terms.plans[0].classes);
+            let shape = self.shape_of((coarse(&gang.demand), classes, terms.kept.is_some()));
             self.shapes[shape].gangs.entry(gang.count).or_default().insert(id);
             Some(shape)
         } else {
@@ -167,8 +170,8 @@ impl Queue {
         if let Some(known) = self.ids.get(&ask) {
             return *known;
         }
-        let (least, classes) = ask.clone();
-        let shape = Shape { least, classes, bound: u32::MAX, gangs: BTreeMap::new() };
+        let (least, classes, kept) = ask.clone();
+        let shape = Shape { least, classes, kept, bound: u32::MAX, gangs: BTreeMap::new() };
         let id = match self.unused.pop() {
             Some(id) => {
                 self.shapes[id] = shape;
@@ -185,8 +188,8 @@ impl Queue {
 
     fn remove(&mut self, id: JobId) {
         let Some(waiting) = self.waiting.remove(&id) else { return };
-        if let Some(until) = waiting.terms.until {
-            self.times.remove(&(until, id));
+        if let Some(kept) = &waiting.terms.kept {
+            self.times.remove(&(kept.until, id));
         }
         let Some(at) = waiting.shape else {
             self.complex.remove(&id);
@@ -201,7 +204,7 @@ impl Queue {
             }
         }
         if shape.gangs.is_empty() {
-            let ask = (shape.least.clone(), Arc::clone(&shape.classes));
+            let ask = (shape.least.clone(), Arc::clone(&shape.classes), shape.kept);
             self.ids.remove(&ask);
             self.unused.push(at);
         }

@@ -1,9 +1,10 @@
 //! What a waiting job may have now: plans over GPU models, and for how long some are kept from it.
 //!
 //! A job counts as high when GPUs of the top class speed it up by at least `theta`. High jobs try
-//! the fastest model first. All others try the slowest first, and get the top class only after
-//! they have waited for `reserve`, unless nothing else would ever hold them. Where in a plan a job
-//! goes is not decided here.
+//! the fastest model first. All others try the least booked or the slowest first, and the top class
+//! is kept from them until they have waited for `reserve`, unless nothing else would ever hold
+//! them. Whether it can be spared all the same, and where in a plan a job goes, is not decided
+//! here.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,9 +13,11 @@ use std::sync::Arc;
 use hostler_core::admit::Census;
 use hostler_core::id::{ModelId, ModelSet, NodeId};
 use hostler_core::job::{Demand, Job, JobSpec, Models};
+use hostler_core::policy::{PolicyError, SettingType};
 use hostler_core::profile::Profile;
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
+use serde::{Deserialize, Serialize};
 
 /// Machines with GPUs of one model, or those without GPUs.
 pub(super) type Class = Option<ModelId>;
@@ -24,16 +27,57 @@ pub(super) type Class = Option<ModelId>;
 pub(super) struct Plan {
     /// Whether the role gains from fast GPUs.
     pub(super) high: bool,
-    /// Machines that will do, first choice first.
+    /// Machines that will do.
     pub(super) classes: Arc<[Class]>,
+    /// Which of them come first.
+    pub(super) order: Turn,
+}
+
+/// Which machines of a plan come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Turn {
+    /// Those that are listed first.
+    Listed,
+    /// Those that are booked the least.
+    LeastBooked,
 }
 
 /// What a job may have now.
 pub(super) struct Terms {
+    /// For each role, with the top class.
+    pub(super) plans: Box<[Plan]>,
+    /// What is left of them while the top class is kept from it.
+    pub(super) kept: Option<Kept>,
+}
+
+impl Terms {
+    /// Whether it matters how much of each class is booked: counting that costs a look at every
+    /// node.
+    pub(super) fn ask_what_is_booked(&self) -> bool {
+        self.kept.is_some() || self.plans.iter().any(|plan| plan.order == Turn::LeastBooked)
+    }
+}
+
+/// What a job may have while the top class is kept for others.
+pub(super) struct Kept {
     /// For each role.
     pub(super) plans: Box<[Plan]>,
-    /// When it may have more.
-    pub(super) until: Option<Time>,
+    /// When it may have the top class like any other.
+    pub(super) until: Time,
+}
+
+/// Which machines come first for jobs that gain nothing from fast ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LowFirst {
+    /// Those of the model that is booked the least, so that jobs that name a model find room.
+    LeastBooked,
+    /// Those of the slowest model.
+    Slowest,
+}
+
+impl SettingType for LowFirst {
+    const TAKES: &'static str = "\"least-booked\" | \"slowest\"";
 }
 
 /// When a job gets GPUs of the top class.
@@ -43,6 +87,10 @@ pub(super) struct Rules {
     pub(super) theta: f64,
     /// Wait after which the others may use the top class.
     pub(super) reserve: Span,
+    /// Which machines come first for jobs that gain nothing from fast ones.
+    pub(super) low_first: LowFirst,
+    /// Part of the top class that must stay free behind a job that takes it before that.
+    pub(super) part: f64,
 }
 
 /// The machines by class. A cache of the node table.
@@ -76,7 +124,13 @@ impl Fleet {
         self.nodes.get(&class).map_or(&[], Vec::as_slice)
     }
 
-    fn is_top(&self, class: Class) -> bool {
+    /// The classes with their nodes.
+    pub(super) fn classes(&self) -> impl Iterator<Item = (Class, &[NodeId])> {
+        self.nodes.iter().map(|(class, nodes)| (*class, nodes.as_slice()))
+    }
+
+    /// Whether a class is the top one, or one of several.
+    pub(super) fn is_top(&self, class: Class) -> bool {
         class.is_some_and(|model| self.top.contains(model))
     }
 
@@ -88,22 +142,74 @@ impl Fleet {
 }
 
 impl Rules {
+    /// The rules, if their numbers make sense for a policy of this name.
+    pub(super) fn checked(self, kind: &str) -> Result<Rules, PolicyError> {
+        let fault = if self.theta.is_nan() || self.theta <= 0.0 {
+            format!("`theta`: {}; give a number above 0", self.theta)
+        } else if !(0.0..=1.0).contains(&self.part) {
+            format!("`reserve_part`: {}; give a number from 0 to 1", self.part)
+        } else {
+            return Ok(self);
+        };
+        Err(PolicyError::Settings { kind: kind.to_owned(), fault })
+    }
+
     /// What a waiting job may have now.
     pub(super) fn terms(&self, view: &View<'_>, fleet: &Fleet, job: &Job) -> Terms {
         let high = efficiency(view, fleet, &job.spec) >= self.theta;
         let gangs = job.spec.gangs.iter();
         let all: Box<[Plan]> =
-            gangs.map(|gang| plan(view, fleet, &job.spec, &gang.demand, high)).collect();
+            gangs.map(|gang| self.plan(view, fleet, &job.spec, &gang.demand, high)).collect();
         let until = job.phase_since + self.reserve.saturating_sub(job.ledger.waited);
         if high || view.now() >= until {
-            return Terms { plans: all, until: None };
+            return Terms { plans: all, kept: None };
         }
         let gangs = job.spec.gangs.iter().zip(&all);
-        let kept: Box<[Plan]> = gangs
+        let plans: Box<[Plan]> = gangs
             .map(|(gang, plan)| without_top(view, fleet, &gang.demand, gang.count, plan))
             .collect();
-        let until = (kept != all).then_some(until);
-        Terms { plans: kept, until }
+        let kept = (plans != all).then_some(Kept { plans, until });
+        Terms { plans: all, kept }
+    }
+
+    fn plan(
+        &self,
+        view: &View<'_>,
+        fleet: &Fleet,
+        spec: &JobSpec,
+        demand: &Demand,
+        high: bool,
+    ) -> Plan {
+        // A role without GPUs gains nothing from fast ones.
+        let high = high && demand.gpu.0 > 0;
+        let mut classes = fleet.feasible(view, demand);
+        let profile = spec.profile.and_then(|key| view.profile(key)).filter(|_| demand.gpu.0 > 0);
+        let gpus = spec.gpus();
+        if let Some(profile) = profile {
+            classes.retain(|class| class.is_none_or(|model| profile.fits(model, gpus)));
+        }
+        let speed = |class: &Class| {
+            let model = class.map(|model| {
+                let tier = view.model(model).tier;
+                (profile.map_or(tier, |profile| profile.on(model, gpus).0), tier)
+            });
+            model.map_or((0, 0, 0), |(speed, tier)| (1, speed, tier))
+        };
+        match &demand.models {
+            // The job says itself what it wants most.
+            Models::Ordered(models) => {
+                classes.sort_by_key(|class| models.iter().position(|model| Some(*model) == *class));
+            }
+            Models::Any | Models::OneOf(_) if high => {
+                classes.sort_by_key(|class| Reverse(speed(class)))
+            }
+            Models::Any | Models::OneOf(_) => classes.sort_by_key(speed),
+        }
+        let listed = high
+            || matches!(demand.models, Models::Ordered(_))
+            || self.low_first == LowFirst::Slowest;
+        let order = if listed { Turn::Listed } else { Turn::LeastBooked };
+        Plan { high, classes: classes.into(), order }
     }
 }
 
@@ -113,17 +219,18 @@ fn efficiency(view: &View<'_>, fleet: &Fleet, spec: &JobSpec) -> f64 {
     let profile = spec.profile.and_then(|key| view.profile(key));
     let on_gpus = spec.gangs.iter().filter(|gang| gang.demand.gpu.0 > 0);
     let of_gang = |demand: &Demand| match profile {
-        Some(profile) => speed_up(view, &fleet.feasible(view, demand), profile),
+        Some(profile) => speed_up(view, &fleet.feasible(view, demand), profile, spec.gpus()),
         None if names_top(fleet, &demand.models) => f64::INFINITY,
         None => 1.0,
     };
     on_gpus.map(|gang| of_gang(&gang.demand)).fold(1.0, f64::max)
 }
 
-fn speed_up(view: &View<'_>, feasible: &[Class], profile: &Profile) -> f64 {
-    let models = || feasible.iter().flatten().copied();
-    let fastest = models().map(|model| profile.on(model)).max();
-    let cheapest = models().map(|model| (view.model(model).tier, profile.on(model))).min();
+fn speed_up(view: &View<'_>, feasible: &[Class], profile: &Profile, gpus: u32) -> f64 {
+    let fits = |model: &ModelId| profile.fits(*model, gpus);
+    let models = || feasible.iter().flatten().copied().filter(fits);
+    let fastest = models().map(|model| profile.on(model, gpus)).max();
+    let cheapest = models().map(|model| (view.model(model).tier, profile.on(model, gpus))).min();
     let both = fastest.zip(cheapest);
     both.map_or(1.0, |(fast, (_, slow))| f64::from(fast.0) / f64::from(slow.0.max(1)))
 }
@@ -137,31 +244,6 @@ fn names_top(fleet: &Fleet, models: &Models) -> bool {
     }
 }
 
-fn plan(view: &View<'_>, fleet: &Fleet, spec: &JobSpec, demand: &Demand, high: bool) -> Plan {
-    // A role without GPUs gains nothing from fast ones.
-    let high = high && demand.gpu.0 > 0;
-    let mut classes = fleet.feasible(view, demand);
-    let profile = spec.profile.and_then(|key| view.profile(key)).filter(|_| demand.gpu.0 > 0);
-    let speed = |class: &Class| {
-        let model = class.map(|model| {
-            let tier = view.model(model).tier;
-            (profile.map_or(tier, |profile| profile.on(model).0), tier)
-        });
-        model.map_or((0, 0, 0), |(speed, tier)| (1, speed, tier))
-    };
-    match &demand.models {
-        // The job says itself what it wants most.
-        Models::Ordered(models) => {
-            classes.sort_by_key(|class| models.iter().position(|model| Some(*model) == *class));
-        }
-        Models::Any | Models::OneOf(_) if high => {
-            classes.sort_by_key(|class| Reverse(speed(class)))
-        }
-        Models::Any | Models::OneOf(_) => classes.sort_by_key(speed),
-    }
-    Plan { high, classes: classes.into() }
-}
-
 /// The plan less the top class, if the rest could ever hold the role.
 fn without_top(view: &View<'_>, fleet: &Fleet, demand: &Demand, count: u32, plan: &Plan) -> Plan {
     let rest: Vec<Class> =
@@ -170,5 +252,5 @@ fn without_top(view: &View<'_>, fleet: &Fleet, demand: &Demand, count: u32, plan
     if slots.fold(0, u32::saturating_add) < count || rest.len() == plan.classes.len() {
         return plan.clone();
     }
-    Plan { high: plan.high, classes: rest.into() }
+    Plan { classes: rest.into(), ..plan.clone() }
 }

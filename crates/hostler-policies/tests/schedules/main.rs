@@ -1,10 +1,12 @@
 //! Schedules of small scenarios, as text.
 
 mod backfill;
+mod fair;
 mod order;
 mod reference;
 mod regressions;
 mod reserve;
+mod sharing;
 
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ fn the_fast_node_is_kept_until_the_wait_is_over() {
 #[test]
 fn who_waits_for_kept_gpus_is_told_until_when() {
     check_reasons(
-        "kind = 'pai'",
+        "kind = 'pai'\nreserve_part = 1.0",
         &format!(
             "{MIXED}
             job a at 0 gpus 2 for 100
@@ -108,9 +108,28 @@ fn a_job_too_large_for_the_low_end_does_not_wait_for_it() {
     );
 }
 
-/// Jobs that need many cores for each GPU crowd the machine with many GPUs under `pai`.
 #[test]
-fn tasks_with_many_cores_for_each_gpu_leave_crowded_machines_alone() {
+fn a_part_of_the_high_end_is_given_away() {
+    check(
+        "kind = 'pai'\nreserve_part = 0.5",
+        &format!(
+            "{MIXED}
+            job a at 0 gpus 2 for 100
+            job b at 10 gpus 1 for 100
+            job c at 10 gpus 1 for 100"
+        ),
+        expect![[r#"
+            a  0..100
+            b  10..110
+            c  100..200
+            avg jct 130.00  makespan 200  preemptions 0
+        "#]],
+    );
+}
+
+/// By the mean of GPUs and cores the model with many GPUs is booked less; by cores it is not.
+#[test]
+fn tasks_with_many_cores_for_each_gpu_go_where_cores_are_free() {
     let jobs = "
         model MISC mem 16384 tier 0
         model T4 mem 16384 tier 1
@@ -118,32 +137,38 @@ fn tasks_with_many_cores_for_each_gpu_leave_crowded_machines_alone() {
         node many gpus 8 model MISC cpu 24
         node few gpus 2 model T4 cpu 24
         node fast gpus 8 model V100 cpu 24
-        job a at 0 gpus 0.25 cpu 12 count 2 for 100
-        job b at 1 gpus 8 cpu 16 for 100";
+        job y at 0 gpus 1 cpu 12 model MISC for 1000
+        job z at 0 gpus 1 cpu 4 model T4 for 1000
+        job a at 1 gpus 0.25 cpu 12 for 100
+        job b at 2 gpus 4 cpu 12 model MISC for 100";
     check(
         "kind = 'pai'",
         jobs,
         expect![[r#"
-        a  0..100
-        b  100..200
-        avg jct 149.50  makespan 200  preemptions 0
+        y  0..1000
+        z  0..1000
+        a  1..101
+        b  101..201
+        avg jct 574.75  makespan 1000  preemptions 0
     "#]],
     );
     check(
         "kind = 'pai-cpu'",
         jobs,
         expect![[r#"
-        a  0..100
-        b  1..101
-        avg jct 100.00  makespan 101  preemptions 0
+        y  0..1000
+        z  0..1000
+        a  1..101
+        b  2..102
+        avg jct 550.00  makespan 1000  preemptions 0
     "#]],
     );
 }
 
 fn summary(policy: &str, seed: u64) -> Summary {
-    let options = PaiLike { jobs: 3000, seed, scale: 20, ..PaiLike::default() };
+    let options = PaiLike { jobs: 20_000, seed, scale: 10, ..PaiLike::default() };
     let cluster = options.cluster();
-    let options = options.at_load(0.9, &cluster).expect("the load can be reached");
+    let options = options.at_load(0.8, &cluster).expect("the load can be reached");
     let trace = options.generate().expect("the generator's own trace is valid");
     let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
     let finished = simulate(&workload, build(policy), Metrics::default(), None);
@@ -151,14 +176,11 @@ fn summary(policy: &str, seed: u64) -> Summary {
 }
 
 #[test]
-fn looking_at_cpu_beats_filling_model_after_model_on_the_synthesised_workload() {
-    let sums = |policy: &str| {
-        let all: Vec<Summary> = (1..=3).map(|seed| summary(policy, seed)).collect();
-        let jct: f64 = all.iter().map(|summary| summary.avg_jct_s).sum();
-        let wait: f64 = all.iter().map(|summary| summary.avg_wait_s).sum();
-        (jct, wait)
-    };
-    let (pai, aware) = (sums("kind = 'pai'"), sums("kind = 'pai-cpu'"));
-    assert!(aware.0 < pai.0, "completion: {aware:?} against {pai:?}");
-    assert!(aware.1 < pai.1, "wait: {aware:?} against {pai:?}");
+fn reserving_beats_balancing_and_looking_at_cpu_beats_both_on_the_synthesised_workload() {
+    let waits =
+        |policy: &str| -> f64 { (11..=13).map(|seed| summary(policy, seed).avg_wait_s).sum() };
+    let balance = waits("kind = 'load-balance'");
+    let (pai, aware) = (waits("kind = 'pai'"), waits("kind = 'pai-cpu'"));
+    assert!(pai < balance, "wait: {pai} against {balance}");
+    assert!(aware < pai, "wait: {aware} against {pai}");
 }

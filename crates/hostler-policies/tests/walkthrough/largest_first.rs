@@ -5,7 +5,7 @@
 //! starve while large ones keep coming.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt};
+use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
 use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
 use hostler_core::predict::EstimateSource;
 use hostler_core::stage::Order;
@@ -27,6 +27,7 @@ pub const DEF: PolicyDef = PolicyDef {
             place: place.build(),
             head,
             preempt: Preempt::Never,
+            sharing: ShareRule::Requests,
             cadence: Cadence::EveryEvent,
             estimates: EstimateSource::User,
             cache: Cache::default(),

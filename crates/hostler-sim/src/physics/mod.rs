@@ -3,9 +3,14 @@
 //! Does not know which policy runs. Values come from the scenario; without any, every job runs at
 //! reference speed everywhere.
 
+mod sharing;
+
 use std::collections::BTreeMap;
 
-use hostler_core::id::{DeviceId, LeaseId, ProfileKey};
+pub(crate) use sharing::Member;
+pub use sharing::SharingLaw;
+
+use hostler_core::id::{DeviceId, LeaseId, ModelId, ProfileKey};
 use hostler_core::job::JobSpec;
 use hostler_core::placement::Placement;
 use hostler_core::profile::{Profile, Reach};
@@ -20,6 +25,8 @@ pub struct Physics {
     pub start_delay: Span,
     /// Time that a sleeping node needs to wake.
     pub wake_delay: Span,
+    /// How jobs on one GPU slow each other down, where their real use is known.
+    pub sharing: SharingLaw,
 }
 
 /// Who holds a part of which device; kept only where neighbours matter.
@@ -31,27 +38,44 @@ pub(crate) struct Neighbours {
 impl Physics {
     /// Whether any job is slowed by neighbours.
     pub(crate) fn neighbours_matter(&self) -> bool {
-        self.profiles.values().any(|profile| profile.shared.is_some() || !profile.pairs.is_empty())
+        let pairs =
+            |profile: &Profile| !profile.pairs.is_empty() || !profile.measured.pairs().is_empty();
+        self.profiles.values().any(|profile| profile.shared.is_some() || pairs(profile))
     }
 
-    /// Speed of a job without neighbours. `model_of` gives the GPU model of a part's node.
+    /// Speed of a job without neighbours on `gpus` GPUs; none where it does not fit. `models` are
+    /// those of the nodes of its parts.
     pub(crate) fn rate(
         &self,
         spec: &JobSpec,
-        models: impl Iterator<Item = hostler_core::id::ModelId>,
+        gpus: u32,
+        models: impl Iterator<Item = ModelId>,
         reach: impl FnOnce() -> Reach,
-    ) -> Rate {
+    ) -> Option<Rate> {
         let Some(profile) = spec.profile.and_then(|key| self.profiles.get(&key)) else {
-            return Rate::FULL;
+            return Some(Rate::FULL);
         };
-        let slowest = models.map(|model| profile.on(model)).min().unwrap_or(Rate::FULL);
-        slowest.times(profile.at_reach(reach()))
+        let (asked, reach) = (spec.gpus(), reach());
+        let rates = models.map(|model| profile.rate(model, gpus, asked, reach));
+        let slowest = rates.min().unwrap_or_else(|| profile.at_reach(reach));
+        (slowest.0 > 0).then_some(slowest)
     }
 
-    /// Factor by which a neighbour of profile `other` slows a job of profile `own`.
-    pub(crate) fn beside(&self, own: Option<ProfileKey>, other: Option<ProfileKey>) -> Rate {
-        let profile = own.and_then(|key| self.profiles.get(&key));
-        profile.map_or(Rate::FULL, |profile| profile.beside(other))
+    /// Factor by which a neighbour of profile `other` slows a job of profile `own` that has `gpus`
+    /// GPUs; none where the two do not fit together.
+    pub(crate) fn beside(
+        &self,
+        own: Option<ProfileKey>,
+        other: Option<ProfileKey>,
+        gpus: u32,
+        models: impl Iterator<Item = ModelId>,
+    ) -> Option<Rate> {
+        let Some(profile) = own.and_then(|key| self.profiles.get(&key)) else {
+            return Some(Rate::FULL);
+        };
+        let factors = models.map(|model| profile.beside(other, model, gpus));
+        let slowest = factors.min().unwrap_or(Rate::FULL);
+        (slowest.0 > 0).then_some(slowest)
     }
 }
 

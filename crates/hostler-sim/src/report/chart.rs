@@ -3,7 +3,7 @@
 //! A chart is serialised into the page as JSON and named by a figure. Lines are thinned and heat
 //! maps are merged before they get here, so that a report stays small enough to mail.
 
-use super::data::Format;
+use super::data::{Format, Spread};
 use serde::Serialize;
 
 /// One plot.
@@ -14,6 +14,8 @@ pub enum Chart {
     Line(LineChart),
     /// Horizontal bars, one per category.
     Bar(BarChart),
+    /// Horizontal boxes with whiskers, one per category.
+    Box(BoxChart),
     /// Cells of rows over time, coloured by percent.
     Heat(HeatChart),
 }
@@ -62,6 +64,8 @@ pub enum Shape {
     Area,
     /// Level until the next point.
     Step,
+    /// Straight, with a dot at each point; only points are read.
+    Marked,
 }
 
 /// One axis.
@@ -132,6 +136,28 @@ pub struct Bar {
     pub text: String,
     /// Whether it is the best one.
     pub best: bool,
+}
+
+/// Horizontal boxes with whiskers, one per category.
+#[derive(Debug, Clone, Serialize)]
+pub struct BoxChart {
+    /// The plot in words, for readers who do not see it.
+    pub title: String,
+    /// Axis of the values.
+    pub x: Axis,
+    /// The boxes, from the top.
+    pub boxes: Vec<BoxRow>,
+}
+
+/// One box.
+#[derive(Debug, Clone, Serialize)]
+pub struct BoxRow {
+    /// Its category.
+    pub name: String,
+    /// Colour by number.
+    pub slot: usize,
+    /// Where it lies; nothing is drawn without.
+    pub spread: Option<Spread>,
 }
 
 /// Cells of rows over time.

@@ -2,8 +2,10 @@
 //!
 //! Says what is drawn; the page's script knows how.
 
-use super::chart::{Axis, Bar, BarChart, Chart, HeatChart, Line, LineChart, Scale, Shape};
-use super::data::{Better, Format, Report, Run, Series};
+use super::chart::{
+    Axis, Bar, BarChart, BoxChart, BoxRow, Chart, HeatChart, Line, LineChart, Scale, Shape,
+};
+use super::data::{Better, Format, Report, Run, Series, Spread};
 use super::{format, html, reduce};
 use std::collections::BTreeMap;
 
@@ -18,12 +20,20 @@ pub fn charts(report: &Report) -> BTreeMap<String, Chart> {
     let wait = |run: &Run| run.wait_cdf.clone();
     charts.insert("jct".to_owned(), cdf(report, &labels, "time to completion", jct));
     charts.insert("wait".to_owned(), cdf(report, &labels, "time to first start", wait));
+    let jct = boxes(report, &labels, "time to completion", |run| run.jct_spread);
+    let wait = boxes(report, &labels, "time without resources", |run| run.wait_spread);
+    charts.insert("jct-box".to_owned(), jct);
+    charts.insert("wait-box".to_owned(), wait);
     let series: Vec<Series> = report
         .runs
         .iter()
         .map(|run| reduce::thin_series(&run.series, reduce::SERIES_POINTS_MAX))
         .collect();
     charts.insert("queue".to_owned(), queue(&labels, &series));
+    if report.runs.iter().any(Run::shares) {
+        charts.insert("saved".to_owned(), saved(&labels, &series));
+        charts.insert("contended".to_owned(), contended(report, &labels));
+    }
     for (index, series) in series.iter().enumerate() {
         charts.insert(format!("use-{index}"), utilisation(&labels[index], index, series));
     }
@@ -62,6 +72,24 @@ fn cdf(
     })
 }
 
+fn boxes(
+    report: &Report,
+    labels: &[String],
+    axis: &str,
+    spread: impl Fn(&Run) -> Option<Spread>,
+) -> Chart {
+    let row = |(slot, run): (usize, &Run)| BoxRow {
+        name: labels[slot].clone(),
+        slot,
+        spread: spread(run),
+    };
+    Chart::Box(BoxChart {
+        title: format!("Spread of the {axis} by policy"),
+        x: Axis::log(axis, Format::Duration, SHORTEST_SECS),
+        boxes: report.runs.iter().enumerate().map(row).collect(),
+    })
+}
+
 fn queue(labels: &[String], series: &[Series]) -> Chart {
     let lines = series.iter().enumerate().map(|(index, series)| Line {
         name: labels[index].clone(),
@@ -76,6 +104,42 @@ fn queue(labels: &[String], series: &[Series]) -> Chart {
         x: Axis::linear("time since start", Format::Duration),
         y: Axis::linear("", Format::Count),
         lines: lines.collect(),
+        height: 280,
+    })
+}
+
+fn saved(labels: &[String], series: &[Series]) -> Chart {
+    let lines = series.iter().map(|series| (series.times_s.clone(), series.saved.clone()));
+    over_time("GPUs saved by sharing over time by policy", labels, lines)
+}
+
+fn contended(report: &Report, labels: &[String]) -> Chart {
+    let lines = report.runs.iter().map(|run| {
+        let end = run.series.times_s.last().copied().unwrap_or(0.0);
+        let seen = run.contended.iter().filter(|(time, _)| *time <= end);
+        seen.map(|(time, count)| (*time, reduce::short(*count))).unzip()
+    });
+    over_time("GPUs that are asked for more than they have, by policy", labels, lines)
+}
+
+fn over_time(
+    title: &str,
+    labels: &[String],
+    lines: impl Iterator<Item = (Vec<f64>, Vec<f64>)>,
+) -> Chart {
+    let line = |(slot, (x, y)): (usize, (Vec<f64>, Vec<f64>))| Line {
+        name: labels[slot].clone(),
+        part: String::new(),
+        slot,
+        shape: Shape::Straight,
+        x,
+        y,
+    };
+    Chart::Line(LineChart {
+        title: title.to_owned(),
+        x: Axis::linear("time since start", Format::Duration),
+        y: Axis::linear("", Format::Count),
+        lines: lines.enumerate().map(line).collect(),
         height: 280,
     })
 }

@@ -80,12 +80,38 @@ pub struct Run {
     pub jct_cdf: Vec<(f64, f64)>,
     /// Share of jobs that waited at most a time: (seconds, 0..=1), rising.
     pub wait_cdf: Vec<(f64, f64)>,
+    /// How completion times are spread, if any job is done.
+    #[serde(default)]
+    pub jct_spread: Option<Spread>,
+    /// How waiting times are spread, if any job is done.
+    #[serde(default)]
+    pub wait_spread: Option<Spread>,
     /// State of the cluster over time.
     pub series: Series,
+    /// GPUs on which jobs would have used more than there is: (seconds, GPUs).
+    #[serde(default)]
+    pub contended: Vec<(f64, f64)>,
     /// Account of every tenant.
     pub tenants: Vec<Tenant>,
     /// Allocation of every machine over time.
     pub heat: Heat,
+}
+
+/// How values are spread: percentiles and the mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// 5th percentile.
+    pub p5: f64,
+    /// 25th percentile.
+    pub p25: f64,
+    /// Median.
+    pub p50: f64,
+    /// 75th percentile.
+    pub p75: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// Mean.
+    pub mean: f64,
 }
 
 /// State of the cluster over time; all lists are as long as `times_s`.
@@ -99,6 +125,9 @@ pub struct Series {
     pub allocated: Vec<f64>,
     /// Share of GPUs busy, 0..=1.
     pub used: Vec<f64>,
+    /// GPUs that sharing saved.
+    #[serde(default)]
+    pub saved: Vec<f64>,
 }
 
 /// Account of one tenant.
@@ -135,6 +164,11 @@ pub struct Heat {
 pub const DOWN: u8 = 255;
 
 impl Run {
+    /// Whether sharing saved GPUs at any time.
+    pub fn shares(&self) -> bool {
+        self.series.saved.iter().any(|saved| *saved > 0.0)
+    }
+
     /// The finite value of a column, if there is one.
     pub fn value(&self, column: usize) -> Option<f64> {
         self.values.get(column).copied().flatten().filter(|value| value.is_finite())

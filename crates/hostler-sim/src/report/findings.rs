@@ -239,7 +239,7 @@ impl Facts<'_> {
 }
 
 /// How far apart two values are, as a share of the larger.
-fn distance(left: f64, right: f64) -> f64 {
+pub fn distance(left: f64, right: f64) -> f64 {
     let scale = left.abs().max(right.abs());
     if scale == 0.0 { 0.0 } else { (left - right).abs() / scale }
 }

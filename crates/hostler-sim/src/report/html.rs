@@ -8,8 +8,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("assets/report.css");
-const SCRIPTS: [&str; 3] = [
+const SCRIPTS: [&str; 4] = [
     include_str!("assets/plots.js"),
+    include_str!("assets/boxes.js"),
     include_str!("assets/heat.js"),
     include_str!("assets/page.js"),
 ];

@@ -3,7 +3,7 @@
 //! Tables and findings are complete without scripts, because some mail programs run none; plots
 //! appear where scripts run.
 
-use super::data::{Better, Column, Format, Report};
+use super::data::{Better, Column, Format, Report, Run};
 use super::findings::findings;
 use super::format;
 use super::html::escape;
@@ -12,14 +12,15 @@ use super::tenants::tenants;
 /// Colours and dashes of the style sheet; the script counts the same way.
 const COLOURS: usize = 6;
 const DASHES: usize = 3;
-const NEEDS_SCRIPT: &str = "<noscript><p class=\"quiet\">Plots need JavaScript.</p></noscript>";
+/// Stands where plots will be.
+pub const NEEDS_SCRIPT: &str = "<noscript><p class=\"quiet\">Plots need JavaScript.</p></noscript>";
 
 /// Everything between the body tags.
 pub fn body(report: &Report) -> String {
     let labels = report.labels();
     let mut sections = vec![summary(report)];
     if !report.runs.is_empty() {
-        sections.push(comparison(report, &labels));
+        sections.push(comparison(report));
         sections.push(distributions());
         sections.push(over_time(report, &labels));
         sections.push(tenants(report, &labels));
@@ -29,7 +30,8 @@ pub fn body(report: &Report) -> String {
     format!("{}<main>\n{}</main>", header(report), sections.concat())
 }
 
-fn header(report: &Report) -> String {
+/// Title and subtitle of a page.
+pub fn header(report: &Report) -> String {
     format!(
         "<header>\n<div>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n</div>\n\
          <button type=\"button\" id=\"theme\" hidden>Dark</button>\n</header>\n",
@@ -47,28 +49,35 @@ fn summary(report: &Report) -> String {
     )
 }
 
-fn comparison(report: &Report, labels: &[String]) -> String {
-    let headings: String = report.columns.iter().map(|column| heading(&column.label)).collect();
-    let columns: Vec<TableColumn> =
-        (0..report.columns.len()).map(|index| TableColumn::new(report, index)).collect();
-    let mut rows = String::new();
-    for (run, label) in labels.iter().enumerate() {
-        let cells: String = columns.iter().map(|column| column.cell(run)).collect();
-        rows.push_str(&format!("<tr>{}{cells}</tr>\n", row_heading(label, Some(run))));
-    }
+fn comparison(report: &Report) -> String {
     let ranked = |column: &Column| column.better != Better::Neither;
     let options = report.columns.iter().enumerate().filter(|(_, column)| ranked(column));
     let options: Vec<(String, &str)> =
         options.map(|(index, column)| (format!("bar-{index}"), column.label.as_str())).collect();
     format!(
         "<section aria-labelledby=\"policies\">\n<h2 id=\"policies\">Policies compared</h2>\n\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"policies\">\n\
+         {}{}</section>\n",
+        table_of(report, "policies"),
+        if options.is_empty() { String::new() } else { chosen("measure", "Measure", &options) }
+    )
+}
+
+/// All values of a report, a row for each run; the table is named by the element `labelled_by`.
+pub fn table_of(report: &Report, labelled_by: &str) -> String {
+    let headings: String = report.columns.iter().map(|column| heading(&column.label)).collect();
+    let columns: Vec<TableColumn> =
+        (0..report.columns.len()).map(|index| TableColumn::new(report, index)).collect();
+    let mut rows = String::new();
+    for (run, label) in report.labels().iter().enumerate() {
+        let cells: String = columns.iter().map(|column| column.cell(run)).collect();
+        rows.push_str(&format!("<tr>{}{cells}</tr>\n", row_heading(label, Some(run))));
+    }
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"{labelled_by}\">\n\
          <table class=\"sortable\">\n<caption><span><span class=\"star\">★</span>marks the best \
          value of a column. Choose a heading to sort.</span></caption>\n\
-         <thead><tr>{}{headings}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n\
-         {}</section>\n",
-        text_heading("Policy"),
-        if options.is_empty() { String::new() } else { chosen("measure", "Measure", &options) }
+         <thead><tr>{}{headings}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n",
+        text_heading("Policy")
     )
 }
 
@@ -78,9 +87,15 @@ fn distributions() -> String {
          take</h2>\n<p class=\"quiet\">Share of jobs that are done, or have started, within a \
          time. Higher and further left is better; the time axis is logarithmic.</p>\n\
          {NEEDS_SCRIPT}\n\
+         <div class=\"pair\">\n{}{}</div>\n\
+         <h3>Spread</h3>\n<p class=\"quiet\">A box holds the middle half of the jobs, its bar is \
+         the median, and the lines beside it reach to the 5th and the 95th percentile; the dot is \
+         the mean. Further left is better; the time axis is logarithmic.</p>\n\
          <div class=\"pair\">\n{}{}</div>\n</section>\n",
         figure("jct", "Completion time"),
-        figure("wait", "Waiting time")
+        figure("wait", "Waiting time"),
+        figure("jct-box", "Completion time"),
+        figure("wait-box", "Waiting time")
     )
 }
 
@@ -104,8 +119,24 @@ fn over_time(report: &Report, labels: &[String]) -> String {
          {NEEDS_SCRIPT}\n{}<h3>GPUs allocated and used</h3>\n<p class=\"quiet\">Filled: share of \
          GPUs allocated. Dashed: share of GPUs busy. Numbers are means over the whole time.</p>\n\
          <div class=\"panels\">\n{panels}</div>\n\
-         </section>\n",
-        figure("queue", "Jobs waiting")
+         {}</section>\n",
+        figure("queue", "Jobs waiting"),
+        sharing(report)
+    )
+}
+
+/// What sharing of GPUs saves and costs, where any are shared.
+fn sharing(report: &Report) -> String {
+    if !report.runs.iter().any(Run::shares) {
+        return String::new();
+    }
+    let contended = report.runs.iter().any(|run| !run.contended.is_empty());
+    let contended = if contended { figure("contended", "GPUs contended") } else { String::new() };
+    format!(
+        "<h3>Shared GPUs</h3>\n<p class=\"quiet\">GPUs saved: how many more would be held if each \
+         job on a shared GPU had one of its own. Contended: the jobs on a GPU would use more than \
+         it has.</p>\n<div class=\"pair\">\n{}{contended}</div>\n",
+        figure("saved", "GPUs saved")
     )
 }
 
@@ -135,7 +166,8 @@ fn machines(report: &Report, labels: &[String]) -> String {
     )
 }
 
-fn notes(report: &Report, labels: &[String]) -> String {
+/// Remarks, definitions and the command line.
+pub fn notes(report: &Report, labels: &[String]) -> String {
     let mut policies = String::new();
     for (run, label) in report.runs.iter().zip(labels) {
         let settings = match run.settings.as_str() {

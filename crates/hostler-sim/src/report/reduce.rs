@@ -49,6 +49,7 @@ pub fn thin_series(series: &Series, max: usize) -> Series {
         queue: means(&series.queue),
         allocated: means(&series.allocated),
         used: means(&series.used),
+        saved: means(&series.saved),
     }
 }
 
@@ -163,7 +164,7 @@ mod tests {
             times_s: vec![0.0, 1.0, 2.0],
             queue: vec![2.0, 4.0, 9.0],
             allocated: vec![0.5, 1.0, 0.25],
-            used: vec![],
+            ..Series::default()
         };
         let thinned = thin_series(&series, 2);
         assert_eq!(thinned.times_s, [0.0, 2.0]);

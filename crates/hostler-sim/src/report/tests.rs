@@ -1,6 +1,6 @@
 //! What readers of a report rely on, checked on the smallest reports that show it.
 
-use super::data::{Better, Column, Format, Heat, Report, Run, Tenant};
+use super::data::{Better, Column, Format, Heat, Report, Run, Spread, Tenant};
 use super::{findings, format, html, render, table};
 use expect_test::{Expect, expect};
 
@@ -359,6 +359,19 @@ fn tenants_beyond_the_largest_twenty_become_one_row() {
         <td data-value="4">4.0 s</td>
         </tr>"#]]
     .assert_eq(&others.join("\n").replace("><", ">\n<"));
+}
+
+#[test]
+fn page_has_a_box_for_each_policy_and_none_where_no_job_is_done() {
+    let mut report = report("wait:lower:count\na 1\nb 2");
+    let spread = Spread { p5: 1.0, p25: 2.0, p50: 3.0, p75: 4.0, p95: 5.0, mean: 3.5 };
+    report.runs[0].jct_spread = Some(spread);
+    let page = render(&report);
+    assert!(page.contains("data-chart=\"jct-box\""), "no figure");
+    let boxes = page.split("\"boxes\":").nth(1).and_then(|rest| rest.split("]}").next());
+    expect![[r#"
+        [{"name":"a","slot":0,"spread":{"p5":1.0,"p25":2.0,"p50":3.0,"p75":4.0,"p95":5.0,"mean":3.5}},
+        {"name":"b","slot":1,"spread":null}"#]].assert_eq(&boxes.expect("a chart of boxes").replace("},{", "},\n{"));
 }
 
 #[test]

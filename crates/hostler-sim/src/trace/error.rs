@@ -7,7 +7,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::check::Rule;
-use super::limits::{FAULTS_MAX, FIELD_BYTES_MAX, QUOTE_CHARS_MAX, RECORD_BYTES_MAX, ROWS_MAX};
+use super::limits::{
+    FAULTS_MAX, FIELD_BYTES_MAX, QUOTE_CHARS_MAX, RECORD_BYTES_MAX, ROWS_MAX, THROUGHPUT_ROWS_MAX,
+};
 use super::text::TextPoolFull;
 
 /// An operation on a trace or cluster file that failed.
@@ -75,6 +77,25 @@ pub enum TraceError {
         value: String,
         /// What is allowed.
         expected: String,
+    },
+    /// A trace without time between its jobs has no load to change.
+    #[error(
+        "no two jobs are submitted at different times, so no load can be set; leave the loads out"
+    )]
+    OneInstant,
+    /// A trace whose jobs keep nothing busy has no load to change.
+    #[error(
+        "the jobs keep nothing of the cluster busy, so no load can be set; give `gpu_milli` or \
+         `cpu_milli` and run times in tasks.csv"
+    )]
+    NoLoad,
+    /// Whole milliseconds cannot say submissions this close together or far apart.
+    #[error(
+        "load `{target}` is out of reach: times are whole milliseconds up to 2^53; give another"
+    )]
+    LoadOutOfReach {
+        /// The load asked for.
+        target: f64,
     },
     /// An option that the format has no meaning for.
     #[error("format `{format}` has no option `--{name}`; leave it out")]
@@ -274,6 +295,18 @@ pub enum Problem {
     /// Not `key=value;key=value`.
     #[error("not `key=value;key=value`")]
     Labels,
+    /// A run or pair that the table has already.
+    #[error("the same run is there already")]
+    Repeated,
+    /// A pair names a workload without a speed of its own.
+    #[error("no such workload in `throughputs.csv`")]
+    UnknownWorkload,
+    /// A number of GPUs that nothing runs on.
+    #[error("less than 1")]
+    BelowOne,
+    /// More rows than a throughput table may have.
+    #[error("more than {THROUGHPUT_ROWS_MAX} rows; leave some out")]
+    TooManyThroughputs,
     /// Cut off, damaged, or refused by the system.
     #[error("cannot read on: {0}")]
     Unreadable(String),

@@ -39,6 +39,12 @@ pub const GPU_MODELS_MAX: usize = 64;
 /// Largest TOML file (meta, cluster) that is read.
 pub const TOML_BYTES_MAX: u64 = 16 << 20;
 
+/// Most rows of one throughput table: a thousand workloads in pairs on one model.
+pub const THROUGHPUT_ROWS_MAX: usize = 1_000_000;
+
+/// Most unpacked bytes of a throughput table in JSON; the published one has 1 MiB.
+pub const THROUGHPUT_BYTES_MAX: u64 = 64 << 20;
+
 /// Comparisons that the validator spends on "fits no node" before it gives that rule up.
 pub const FIT_COMPARISONS_MAX: u64 = 100_000_000;
 

@@ -25,7 +25,7 @@ impl Load {
 pub fn load(trace: &Trace, nodes: &[NodeRow]) -> Load {
     let (mut gpu, mut cpu) = (0u128, 0u128);
     for task in &trace.tasks {
-        let busy = u128::from(task.count) * u128::from(task.duration_ms.or(0));
+        let busy = u128::from(task.count) * u128::from(task.run_ms().unwrap_or(0));
         gpu += busy * u128::from(task.gpu_milli.or(0));
         cpu += busy * u128::from(task.cpu_milli.or(0));
     }

@@ -18,6 +18,7 @@ pub mod meta;
 pub mod pailike;
 pub mod priority;
 pub mod read;
+mod rescale;
 mod rows;
 mod same;
 pub mod source;
@@ -25,6 +26,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod throughputs;
 pub mod write;
 
 pub use check::{Finding, Rule, Severity, check};
@@ -37,7 +39,9 @@ pub use load::{Load, load};
 pub use meta::Meta;
 pub use pailike::PaiLike;
 pub use read::{ReadOptions, read};
+pub use rescale::rescale;
 pub use source::Compression;
 pub use table::{InstanceRow, JobRow, Link, NodeRow, OptU32, OptU64, Status, TaskRow, Trace};
 pub use text::{TextId, TextPool};
+pub use throughputs::{Throughputs, read_throughputs};
 pub use write::write;

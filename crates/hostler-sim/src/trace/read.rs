@@ -9,7 +9,7 @@ use super::meta::Meta;
 use super::priority;
 use super::rows::{Column, Layout, Row, Sink, each_row, optional, required};
 use super::source::{self, Meter, Progress};
-use super::table::{InstanceRow, JobRow, Link, NodeRow, Status, TaskRow, Trace};
+use super::table::{InstanceRow, JobRow, Link, NodeRow, SHARING_NAMES, Status, TaskRow, Trace};
 
 /// What to read and whom to tell.
 #[derive(Default)]
@@ -144,7 +144,7 @@ fn are_labels(text: &str) -> bool {
 }
 
 /// Columns of `jobs.csv`.
-pub(super) const JOBS: [Column; 12] = [
+pub(super) const JOBS: [Column; 13] = [
     required("job_id"),
     optional("user"),
     optional("group_tag"),
@@ -157,6 +157,7 @@ pub(super) const JOBS: [Column; 12] = [
     optional("status_in_trace"),
     optional("workload"),
     optional("attempts"),
+    optional("sharing"),
 ];
 
 fn job(row: &mut Row<'_, '_>) -> JobRow {
@@ -175,6 +176,7 @@ fn job(row: &mut Row<'_, '_>) -> JobRow {
         status_in_trace: row.word(9, &Status::NAMES),
         workload: row.text(10),
         attempts: row.number(11),
+        sharing: row.word(12, &SHARING_NAMES),
         tasks_start: 0,
         tasks_count: 0,
         line: row.line(),
@@ -182,7 +184,7 @@ fn job(row: &mut Row<'_, '_>) -> JobRow {
 }
 
 /// Columns of `tasks.csv`.
-pub(super) const TASKS: [Column; 17] = [
+pub(super) const TASKS: [Column; 19] = [
     required("job_id"),
     optional("task"),
     required("count"),
@@ -200,6 +202,8 @@ pub(super) const TASKS: [Column; 17] = [
     optional("start_ms"),
     optional("end_ms"),
     optional("placement"),
+    optional("gpu_use_milli"),
+    optional("gpu_mem_use_mib"),
 ];
 
 const GANG: [(Option<bool>, &str); 3] = [(None, ""), (Some(false), "0"), (Some(true), "1")];
@@ -223,6 +227,8 @@ fn task(row: &mut Row<'_, '_>) -> TaskRow {
         start_ms: row.long(14),
         end_ms: row.long(15),
         placement: row.text(16),
+        gpu_use_milli: row.number(17),
+        gpu_mem_use_mib: row.number(18),
         line: row.line(),
     }
 }

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use hostler_core::job::Sharing;
+
 use super::meta::Meta;
 use super::text::{TextId, TextPool};
 
@@ -214,7 +216,17 @@ pub struct JobRow {
     pub line: u32,
     /// How it ended in the source. The simulator does not read it.
     pub status_in_trace: Status,
+    /// Whether it shares GPUs beyond what it asks for, if said.
+    pub sharing: Option<Sharing>,
 }
+
+/// Words for [`JobRow::sharing`] in the tables.
+pub const SHARING_NAMES: [(Option<Sharing>, &str); 4] = [
+    (None, ""),
+    (Some(Sharing::Never), "never"),
+    (Some(Sharing::Willing), "willing"),
+    (Some(Sharing::BestEffort), "best-effort"),
+];
 
 impl JobRow {
     /// Where its tasks lie in [`Trace::tasks`].
@@ -255,6 +267,10 @@ pub struct TaskRow {
     pub cpu_milli: OptU32,
     /// Main memory per instance.
     pub mem_mib: OptU32,
+    /// GPU that an instance really uses, in thousandths over all its devices.
+    pub gpu_use_milli: OptU32,
+    /// GPU memory that an instance really uses on each device.
+    pub gpu_mem_use_mib: OptU32,
     /// Key into a throughput table.
     pub model: TextId,
     /// Nodes as recorded, `a;b` as one text.
@@ -269,6 +285,12 @@ impl TaskRow {
     /// Whether the instances start together; when the trace does not say, several do.
     pub fn is_gang(&self) -> bool {
         self.gang.unwrap_or(self.count > 1)
+    }
+
+    /// Run time of an instance: as said, or else from recorded start to end.
+    pub fn run_ms(&self) -> Option<u64> {
+        let span = self.end_ms.get().zip(self.start_ms.get());
+        self.duration_ms.get().or(span.map(|(end, start)| end.saturating_sub(start)))
     }
 }
 

@@ -9,7 +9,7 @@ use super::meta::Meta;
 use super::read::{INSTANCES, JOBS, NODES, TASKS};
 use super::rows::Column;
 use super::source::{self, Compression, cannot};
-use super::table::{OptU32, OptU64, Trace};
+use super::table::{OptU32, OptU64, SHARING_NAMES, Trace};
 use super::text::TextId;
 
 /// Writes all tables and `meta.toml` (with row counts) to a folder, which is made if needed and
@@ -186,9 +186,11 @@ pub fn write_nodes(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     row.csv.flush()
 }
 
-/// Writes `jobs.csv`.
+/// Writes `jobs.csv`; the last column only when some job has it.
 pub fn write_jobs(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    let mut row = Fields::new(out, trace, &JOBS)?;
+    let extra = trace.jobs.iter().any(|job| job.sharing.is_some());
+    let columns = if extra { &JOBS[..] } else { &JOBS[..12] };
+    let mut row = Fields::new(out, trace, columns)?;
     for job in &trace.jobs {
         row.text(job.job_id)?;
         row.text(job.user)?;
@@ -202,14 +204,22 @@ pub fn write_jobs(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         row.word(job.status_in_trace.name())?;
         row.text(job.workload)?;
         row.number(job.attempts)?;
+        if extra {
+            let named = SHARING_NAMES.iter().find(|(sharing, _)| *sharing == job.sharing);
+            row.word(named.map_or("", |(_, name)| name))?;
+        }
         row.end_row()?;
     }
     row.csv.flush()
 }
 
-/// Writes `tasks.csv`.
+/// Writes `tasks.csv`; the last columns only when some task has them.
 pub fn write_tasks(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    let mut row = Fields::new(out, trace, &TASKS)?;
+    let known = |value: OptU32| value.get().is_some();
+    let mut tasks = trace.tasks.iter();
+    let extra = tasks.any(|task| known(task.gpu_use_milli) || known(task.gpu_mem_use_mib));
+    let columns = if extra { &TASKS[..] } else { &TASKS[..17] };
+    let mut row = Fields::new(out, trace, columns)?;
     for task in &trace.tasks {
         row.text(task.job_id)?;
         row.text(task.task)?;
@@ -228,6 +238,10 @@ pub fn write_tasks(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         row.long(task.start_ms)?;
         row.long(task.end_ms)?;
         row.text(task.placement)?;
+        if extra {
+            row.number(task.gpu_use_milli)?;
+            row.number(task.gpu_mem_use_mib)?;
+        }
         row.end_row()?;
     }
     row.csv.flush()

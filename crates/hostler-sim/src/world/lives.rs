@@ -6,7 +6,7 @@ use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::placement::Placement;
-use hostler_core::units::Span;
+use hostler_core::units::{Milli, Span};
 
 use super::queue::Coming;
 use super::stay::Doing;
@@ -21,7 +21,8 @@ impl<Source: Arrivals> World<Source> {
             return;
         }
         let job = stay.job;
-        if self.faults.start_fails(job) {
+        // Running out of memory looks like any other start that fails.
+        if self.faults.start_fails(job) || !self.fits(lease) {
             self.leave(lease);
             self.report(job, Report::Start, Event::StartFailed { lease }, events);
             return;
@@ -35,7 +36,8 @@ impl<Source: Arrivals> World<Source> {
         if let (Some(neighbours), Some(stay)) = (&mut self.neighbours, self.stays.get(lease.0)) {
             neighbours.join(lease, &stay.placement);
         }
-        let rate = self.rate_of(lease);
+        self.join_shared(lease);
+        let rate = self.rate_of(lease).expect("a job that does not fit does not start");
         let stay = self.stays.get_mut(lease.0).expect("the stay is here");
         let again = stay.base > Span::ZERO || self.safe.contains_key(&stay.job);
         let load = if again { stay.spec.checkpoint.load } else { Span::ZERO };
@@ -51,6 +53,8 @@ impl<Source: Arrivals> World<Source> {
         };
         let job = stay.job;
         let done = self.truth.run(job);
+        let used = self.shared.as_mut().and_then(|shared| shared.measured(self.now, lease));
+        events.extend(used.map(|gpu| Event::Used { lease, gpu: Milli(gpu) }));
         self.leave(lease);
         // A node that fails before the word is out takes it along, and the job runs again.
         if !self.reports_go_astray {
@@ -101,7 +105,8 @@ impl<Source: Arrivals> World<Source> {
             // The last words: what was done and what of it is safe. The rest counts as lost.
             let worked = done.saturating_sub(stay.base);
             if stay.doing != Doing::Starting {
-                events.push(Event::Progress { lease: stay.lease, done: worked });
+                let (lease, idle) = (stay.lease, Span::ZERO);
+                events.push(Event::Progress { lease, done: worked, idle });
             }
             events.push(Event::Checkpointed { lease: stay.lease, done: safe });
             if stay.placement.parts.iter().all(|part| down[part.node.index()] > 0) {
@@ -180,8 +185,17 @@ impl<Source: Arrivals> World<Source> {
         if stay.doing == Doing::Starting {
             return;
         }
+        self.leave_shared(lease);
+        self.join_shared(lease);
+        let stay = self.stays.get(lease.0).expect("the stay is here");
         let pause = stay.spec.checkpoint.save + stay.spec.checkpoint.load;
-        let rate = self.rate_of(lease);
+        let (job, (done, safe)) = (stay.job, stay.done_and_safe());
+        let Some(rate) = self.rate_of(lease) else {
+            // It runs out of memory there.
+            let mut events = Vec::new();
+            self.end_unsaved(lease, job, done, safe, &mut events);
+            return self.deliver_now(events);
+        };
         let stay = self.stays.get_mut(lease.0).expect("the stay is here");
         stay.work_from(now + pause, rate);
         let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
@@ -194,6 +208,7 @@ impl<Source: Arrivals> World<Source> {
         if self.reports_go_astray {
             self.left.insert(lease, Arc::clone(&stay.placement));
         }
+        self.leave_shared(lease);
         let Some(neighbours) = &mut self.neighbours else {
             return;
         };

@@ -7,6 +7,7 @@ mod arrivals;
 mod faults;
 mod lives;
 mod queue;
+mod shared;
 mod speed;
 mod stay;
 mod truth;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 pub use arrivals::{Arrivals, Listed};
 pub use faults::{Astray, Fault, Report};
-pub use truth::{Oracle, Truth};
+pub use truth::{Oracle, Truth, Use};
 
 use faults::Faults;
 use hostler_core::cluster::{GpuModel, NodeSpec, Power, Tenant};
@@ -26,10 +27,12 @@ use hostler_core::event::Event;
 use hostler_core::executor::Executor;
 use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, TenantId};
 use hostler_core::job::JobSpec;
+use hostler_core::metrics::Contention;
 use hostler_core::placement::Placement;
 use hostler_core::table::Table;
 use hostler_core::units::{Span, Time};
 use queue::{Coming, Queue};
+use shared::Shared;
 use stay::Stay;
 use words::LastWord;
 
@@ -51,6 +54,8 @@ pub struct Site {
     pub physics: Physics,
     /// What goes wrong.
     pub faults: Vec<Fault>,
+    /// Whether the true speeds are kept from the scheduler.
+    pub secret_speeds: bool,
 }
 
 /// The simulated world.
@@ -70,6 +75,8 @@ pub struct World<Source> {
     /// Safe work of jobs that were stopped.
     safe: BTreeMap<JobId, Span>,
     neighbours: Option<Neighbours>,
+    /// Who shares devices with whom; kept only where real use is known.
+    shared: Option<Shared>,
     /// Last word on stays that are over, in case it went astray. Kept only when reports may.
     last_words: BTreeMap<LeaseId, LastWord>,
     /// Where stays were that are over and have no last word yet. Kept only when reports may.
@@ -101,6 +108,7 @@ impl<Source: Arrivals> World<Source> {
         let astray = |fault: &Fault| matches!(fault, Fault::Report { .. });
         World {
             faults: Faults::new(&site.faults),
+            shared: truth.knows_uses().then(|| Shared::new(site.physics.sharing)),
             neighbours: site.physics.neighbours_matter().then(Neighbours::default),
             reports_go_astray: site.faults.iter().any(astray),
             down: vec![0; site.nodes.len()],
@@ -121,6 +129,11 @@ impl<Source: Arrivals> World<Source> {
         }
     }
 
+    /// What sharing of GPUs cost so far; none where real use is not known.
+    pub fn contention(&self) -> Option<Contention> {
+        self.shared.as_ref().map(Shared::contention)
+    }
+
     /// The catalogue and the nodes, as facts.
     fn opening(&self) -> Vec<Event> {
         let models = self.site.models.iter().enumerate();
@@ -134,7 +147,7 @@ impl<Source: Arrivals> World<Source> {
         let nodes = self.site.nodes.iter().enumerate();
         let nodes =
             nodes.map(|(at, spec)| Event::NodeUp { node: NodeId(at as u32), spec: spec.clone() });
-        let profiles = self.site.physics.profiles.iter();
+        let profiles = self.site.physics.profiles.iter().filter(|_| !self.site.secret_speeds);
         let profiles =
             profiles.map(|(key, profile)| Event::Profiled { key: *key, profile: profile.clone() });
         models.chain(tenants).chain(nodes).chain(profiles).collect()
@@ -217,6 +230,7 @@ impl<Source: Arrivals> Executor for World<Source> {
             | Decision::Repartition { .. }
             | Decision::Hold { .. }
             | Decision::Solve { .. }
+            | Decision::Turns { .. }
             | Decision::WakeAt { .. } => {}
         }
     }

@@ -1,13 +1,14 @@
 //! How fast a stay goes where it is, and who slows it down.
 
-use hostler_core::id::{LeaseId, NodeId};
-use hostler_core::placement::Placement;
+use hostler_core::id::{LeaseId, ModelId, NodeId};
+use hostler_core::placement::{Part, Placement};
 use hostler_core::profile::Reach;
-use hostler_core::units::Rate;
+use hostler_core::units::{Mib, Rate};
 
 use super::queue::Coming;
 use super::stay::Doing;
 use super::{Arrivals, World};
+use crate::physics::Neighbours;
 
 impl<Source: Arrivals> World<Source> {
     pub(super) fn adjust_neighbours(&mut self, lease: LeaseId) {
@@ -19,12 +20,43 @@ impl<Source: Arrivals> World<Source> {
         }
     }
 
-    /// Gives a stay its present speed and finish.
-    pub(super) fn adjust(&mut self, lease: LeaseId) {
-        let rate = self.rate_of(lease);
-        let Some(stay) = self.stays.get_mut(lease.0) else {
+    /// A stay begins to work on its devices: it and its neighbours there share them from now on.
+    pub(super) fn join_shared(&mut self, lease: LeaseId) {
+        let (Some(shared), Some(stay)) = (&mut self.shared, self.stays.get(lease.0)) else {
             return;
         };
+        let site = &self.site;
+        let size_of = |part: &Part| {
+            let model = site.nodes[part.node.index()].gpu_model;
+            model.map_or(Mib(0), |model| site.models[model.index()].mem)
+        };
+        let used = self.truth.used(stay.job);
+        let changed = shared.join(self.now, lease, used, &stay.placement, size_of);
+        self.adjust_others(lease, changed);
+    }
+
+    /// A stay leaves its devices to its neighbours.
+    pub(super) fn leave_shared(&mut self, lease: LeaseId) {
+        if let Some(shared) = &mut self.shared {
+            let changed = shared.leave(self.now, lease);
+            self.adjust_others(lease, changed);
+        }
+    }
+
+    fn adjust_others(&mut self, lease: LeaseId, changed: Vec<LeaseId>) {
+        for other in changed.into_iter().filter(|other| *other != lease) {
+            self.adjust(other);
+        }
+    }
+
+    /// Gives a stay its present speed and finish.
+    pub(super) fn adjust(&mut self, lease: LeaseId) {
+        if self.stays.get(lease.0).is_none() {
+            return;
+        }
+        // Who does not fit did not start; what cannot be is a crawl, not a division by zero.
+        let rate = self.rate_of(lease).unwrap_or(Rate(1));
+        let stay = self.stays.get_mut(lease.0).expect("looked at above");
         if stay.doing != Doing::Working || stay.rate == rate {
             return;
         }
@@ -33,19 +65,45 @@ impl<Source: Arrivals> World<Source> {
         self.queue.push(finish, Coming::Finish(lease, version));
     }
 
-    pub(super) fn rate_of(&self, lease: LeaseId) -> Rate {
+    /// Present speed of a stay; none where its job does not fit, alone or beside others.
+    pub(super) fn rate_of(&self, lease: LeaseId) -> Option<Rate> {
         let stay = self.stays.get(lease.0).expect("the stay is here");
-        let on_gpus = stay.placement.parts.iter().filter(|part| !part.slices.is_empty());
-        let models = on_gpus.filter_map(|part| self.site.nodes[part.node.index()].gpu_model);
-        let alone = self.site.physics.rate(&stay.spec, models, || self.reach(&stay.placement));
-        let Some(neighbours) = &self.neighbours else {
-            return alone;
+        let (placement, gpus) = (&stay.placement, stay.placement.gpus());
+        let (physics, models) = (&self.site.physics, || self.models_of(placement));
+        let alone = physics.rate(&stay.spec, gpus, models(), || self.reach(placement))?;
+        let alone = match &self.shared {
+            Some(shared) => alone.times(shared.rate(lease)),
+            None => alone,
         };
-        let others = neighbours.of(lease, &stay.placement).into_iter();
-        let others = others.filter_map(|other| self.stays.get(other.0));
-        others.fold(alone, |rate, other| {
-            rate.times(self.site.physics.beside(stay.spec.profile, other.spec.profile))
+        let Some(neighbours) = &self.neighbours else {
+            return Some(alone);
+        };
+        let others = neighbours.of(lease, placement).into_iter();
+        let mut others = others.filter_map(|other| self.stays.get(other.0));
+        others.try_fold(alone, |rate, other| {
+            let (own, beside) = (stay.spec.profile, other.spec.profile);
+            Some(rate.times(physics.beside(own, beside, gpus, models())?))
         })
+    }
+
+    /// Whether a job fits where it is about to start, and those beside it still do.
+    pub(super) fn fits(&self, lease: LeaseId) -> bool {
+        let stay = self.stays.get(lease.0).expect("the stay is here");
+        let beside = |neighbours: &Neighbours| {
+            let others = neighbours.of(lease, &stay.placement).into_iter();
+            let mut others = others.filter_map(|other| self.stays.get(other.0));
+            others.all(|other| {
+                let (own, gpus) = (other.spec.profile, other.placement.gpus());
+                let models = self.models_of(&other.placement);
+                self.site.physics.beside(own, stay.spec.profile, gpus, models).is_some()
+            })
+        };
+        self.rate_of(lease).is_some() && self.neighbours.as_ref().is_none_or(beside)
+    }
+
+    fn models_of(&self, placement: &Placement) -> impl Iterator<Item = ModelId> {
+        let on_gpus = placement.parts.iter().filter(|part| !part.slices.is_empty());
+        on_gpus.filter_map(|part| self.site.nodes[part.node.index()].gpu_model)
     }
 
     pub(super) fn reach(&self, placement: &Placement) -> Reach {

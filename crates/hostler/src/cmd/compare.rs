@@ -1,29 +1,27 @@
 //! `hostler compare`: the main job.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use hostler_core::id::NodeId;
-use hostler_core::metrics::{Heat, Metrics, Series, Which};
+use hostler_core::metrics::{Heat, Metrics, Series, Summary, Which, percentile};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
-use hostler_sim::report::data::{self, Report, Run};
+use hostler_sim::report::data::{self, Column, Report, Run, Spread};
 use hostler_sim::report::{render, table, thin};
 use hostler_sim::run;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::RunJson;
-use super::simulate::stranded;
+use super::simulate::warnings;
+use super::{RunJson, loads};
 use crate::cli::Compare;
 use crate::progress::{Bars, Counter};
 use crate::say::say;
 use crate::settings::Chosen;
-use crate::{columns, input, memory};
+use crate::{columns, input, memory, pool};
 
 /// Least time that plots show after the last arrival.
 const PLOT_MILLIS_MIN: u64 = 3_600_000;
@@ -35,60 +33,84 @@ const CDF_POINTS: usize = 400;
 struct Compared {
     json: RunJson,
     run: Run,
-    /// A warning of jobs that were left.
-    stranded: Option<String>,
+    /// What a user should know before he believes the numbers.
+    warnings: Vec<String>,
 }
 
 /// Simulates the policies and shows how they compare.
 pub fn run(args: &Compare) -> Result<()> {
     let chosen = choose(args)?;
+    let loads = loads::rising(&args.loads)?;
     input::check_estimates(&chosen, &args.input)?;
     let loaded = input::load(&args.input)?;
     let (chosen, mut notes) = keep_applicable(chosen, &loaded.workload, args);
     if chosen.is_empty() {
         bail!("no policy applies to this workload; name some with `--policies`");
     }
+    if !loads.is_empty() {
+        return loads::run(args, loads, &chosen, &loaded, notes);
+    }
     let results = simulate_all(&chosen, &loaded.workload, args);
-    results.iter().filter_map(|result| result.stranded.as_ref()).for_each(say);
+    results.iter().flat_map(|result| &result.warnings).for_each(say);
     let json = args.json.then(|| {
         let runs: Vec<&RunJson> = results.iter().map(|result| &result.json).collect();
         json!({ "workload": loaded.words, "runs": runs })
     });
-    notes.extend(rejections(&results));
+    notes.extend(rejections(results.iter().map(|result| &result.json)));
     notes.push("Times are over finished jobs; percentiles are by nearest rank.".to_owned());
+    let (columns, results) = with_columns(results);
     let report = Report {
         title: "Hostler: policies compared".to_owned(),
         subtitle: loaded.words,
         command: command_line(),
-        columns: columns::columns(),
-        runs: results.into_iter().map(|result| result.run).collect(),
+        columns,
+        runs: results,
         notes,
     };
+    let text = |colour| format!("{}\n\n{}", report.subtitle, table::text(&report, colour));
+    hand_out(args, &render(&report), json.as_ref(), text)
+}
+
+/// Writes the page and prints the result, as JSON if there is some.
+pub fn hand_out(
+    args: &Compare,
+    page: &str,
+    json: Option<&serde_json::Value>,
+    text: impl Fn(bool) -> String,
+) -> Result<()> {
     // Neither loses the other: a full disk not the table, a closed pipe not the report.
-    let written = std::fs::write(&args.out, render(&report))
+    let written = std::fs::write(&args.out, page)
         .with_context(|| format!("cannot write `{}`", args.out.display()));
     let mut out = std::io::stdout().lock();
+    let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let printed = match json {
         Some(json) => writeln!(out, "{json:#}"),
-        None => {
-            let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            writeln!(out, "{}\n\n{}", report.subtitle, table::text(&report, colour))
-        }
+        None => writeln!(out, "{}", text(colour)),
     };
     written?;
     say(format_args!("report: {}", args.out.display()));
     Ok(printed?)
 }
 
+/// The columns that have something to show, and the runs with their values.
+fn with_columns(results: Vec<Compared>) -> (Vec<Column>, Vec<Run>) {
+    let summaries: Vec<&Summary> = results.iter().map(|result| &result.json.summary).collect();
+    let columns = columns::columns(&summaries);
+    let values: Vec<_> =
+        summaries.iter().map(|summary| columns::values(summary, &summaries)).collect();
+    let runs = results.into_iter().zip(values);
+    (columns, runs.map(|(result, values)| Run { values, ..result.run }).collect())
+}
+
 /// The words of this call, for the report; paths may hold bytes that are no text.
-fn command_line() -> String {
+pub fn command_line() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// Jobs that no run could take: the cluster is too small for them.
-fn rejections(results: &[Compared]) -> Option<String> {
-    let most = results.iter().map(|result| result.json.summary.jobs_rejected).max()?;
+pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String> {
+    let most = runs.map(|run| run.summary.jobs_rejected).max()?;
     (most > 0).then(|| format!("{most} jobs ask for more than the whole cluster has: rejected."))
 }
 
@@ -129,32 +151,17 @@ fn keep_applicable(
 
 /// Runs all simulations on as many threads as there are cores. Results come in the order asked.
 fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<Compared> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.unwrap_or(cores).clamp(1, chosen.len());
     let width = chosen.iter().map(|chosen| chosen.def.kind.len()).max().unwrap_or(0);
     let bars = Bars::new(width);
     let jobs = workload.job_count() as u64;
     let bars: Vec<ProgressBar> =
         chosen.iter().map(|chosen| bars.jobs(chosen.def.kind, jobs)).collect();
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, Compared)>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(policy) = chosen.get(at) else { break };
-                    bars[at].reset_elapsed();
-                    let result = simulate_one(policy, workload, &bars[at]);
-                    bars[at].finish();
-                    results.lock().expect("no simulation panics").push((at, result));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().expect("no simulation panics");
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
+    pool::run(chosen.len(), args.threads, |at, _: &mut ()| {
+        bars[at].reset_elapsed();
+        let result = simulate_one(&chosen[at], workload, &bars[at]);
+        bars[at].finish();
+        result
+    })
 }
 
 fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Compared {
@@ -165,22 +172,29 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Comp
     let finished = run::simulate(workload, chosen.build(), watch, None);
     let wall_s = started.elapsed().as_secs_f64();
     let ((metrics, _), (series, heat)) = finished.watch;
-    let stranded = stranded(&finished.state, chosen);
-    let summary = metrics.summary(&finished.state);
+    let warnings = warnings(&finished.state, chosen);
+    let (solves, fallbacks) = finished.state.solves();
+    let mut summary = metrics.summary(&finished.state);
+    summary.contention = finished.contention;
     let points = series.points(&finished.state);
+    let (jct, wait) = (metrics.distribution(Which::Jct), metrics.distribution(Which::Wait));
     let run = Run {
         policy: chosen.def.kind.to_owned(),
         settings: chosen.short(),
         summary: chosen.def.summary.to_owned(),
-        values: columns::values(&summary),
-        jct_cdf: cdf(&metrics.distribution(Which::Jct)),
-        wait_cdf: cdf(&metrics.distribution(Which::Wait)),
+        values: Vec::new(),
+        jct_cdf: cdf(&jct),
+        wait_cdf: cdf(&wait),
+        jct_spread: spread(&jct),
+        wait_spread: spread(&wait),
         series: data::Series {
             times_s: points.times_s,
             queue: points.queue,
             allocated: points.allocated,
             used: points.used,
+            saved: points.saved,
         },
+        contended: contended(&summary),
         tenants: tenants(&summary),
         heat: heat_map(&heat, &finished.state),
     };
@@ -189,10 +203,12 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Comp
         settings: run.settings.clone(),
         summary,
         events: finished.events,
+        solves,
+        fallbacks,
         wall_s,
         peak_rss_mib: memory::peak_rss_mib(),
     };
-    Compared { json, run, stranded }
+    Compared { json, run, warnings }
 }
 
 /// Plots over time show the time of arrivals and as much again: the longest jobs go on for days,
@@ -210,7 +226,24 @@ fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
     thin(&points.collect::<Vec<_>>(), CDF_POINTS)
 }
 
-fn tenants(summary: &hostler_core::metrics::Summary) -> Vec<data::Tenant> {
+fn spread(sorted: &[f64]) -> Option<Spread> {
+    Some(Spread {
+        p5: percentile(sorted, 5)?,
+        p25: percentile(sorted, 25)?,
+        p50: percentile(sorted, 50)?,
+        p75: percentile(sorted, 75)?,
+        p95: percentile(sorted, 95)?,
+        mean: sorted.iter().sum::<f64>() / sorted.len() as f64,
+    })
+}
+
+/// Devices on which jobs would have used more than there is, hour by hour.
+fn contended(summary: &Summary) -> Vec<(f64, f64)> {
+    let hourly = summary.contention.iter().flat_map(|contention| &contention.hourly);
+    hourly.enumerate().map(|(hour, [_, contended])| (hour as f64 * 3600.0, *contended)).collect()
+}
+
+fn tenants(summary: &Summary) -> Vec<data::Tenant> {
     let tenant = |tenant: &hostler_core::metrics::TenantSummary| data::Tenant {
         name: tenant.name.to_string(),
         jobs: tenant.finished.jobs,

@@ -1,19 +1,38 @@
 //! One file per command.
 
+mod agent;
 mod analyze;
+mod change;
 mod compare;
 mod completions;
+mod loads;
+mod login;
+mod logs;
+mod nodes;
 mod parity;
+mod parity_gavel;
 mod policies;
+mod policy;
 mod predict;
+mod progress;
+mod queue;
+mod rehearse;
 mod replay;
+mod serve;
+pub mod shim;
+mod show;
 mod simulate;
+mod store;
+mod submit;
+mod tenant;
+mod token;
+mod top;
 mod trace;
 
 use anyhow::Result;
 pub use simulate::RunJson;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, LiveCommand};
 
 /// Runs the command.
 pub fn run(cli: Cli) -> Result<()> {
@@ -25,7 +44,35 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Trace(args) => trace::run(&args.command),
         Command::Predict(args) => predict::run(&args.command),
         Command::Replay(args) => replay::run(&args),
+        Command::Rehearse(args) => rehearse::run(&args),
         Command::Parity(args) => parity::run(&args.command),
+        Command::Live(command) => live(&command),
+        Command::Agent(args) => agent::run(&args),
+        Command::Progress(args) => progress::run(&args),
         Command::Completions(args) => completions::run(&args),
+    }
+}
+
+fn live(command: &LiveCommand) -> Result<()> {
+    match command {
+        LiveCommand::Serve(args) => serve::run(args),
+        LiveCommand::Login(args) => login::run(args),
+        LiveCommand::Submit(args) => submit::run(args),
+        LiveCommand::Queue(args) => queue::run(args),
+        LiveCommand::Show(args) => show::run(args),
+        LiveCommand::Explain(args) => show::explain(args),
+        LiveCommand::Logs(args) => logs::run(args),
+        LiveCommand::Cancel(args) => change::run(&args.jobs, "cancel"),
+        LiveCommand::Hold(args) => change::run(&args.jobs, "hold"),
+        LiveCommand::Release(args) => change::run(&args.jobs, "release"),
+        LiveCommand::Top(args) => top::run(args),
+        LiveCommand::Nodes(args) => nodes::run(args),
+        LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),
+        LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain"),
+        LiveCommand::History(args) => queue::history(args),
+        LiveCommand::Policy(args) => policy::run(&args.command),
+        LiveCommand::Tenant(args) => tenant::run(&args.command),
+        LiveCommand::Token(args) => token::run(&args.command),
+        LiveCommand::Store(args) => store::run(&args.command),
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::Result;
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt};
+use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
 use hostler_core::policy::{Cadence, Policy};
 use hostler_core::predict::EstimateSource;
 use hostler_core::stage::{Order, Place};
@@ -34,6 +34,7 @@ struct Json {
 /// Runs one of the parity worlds.
 pub fn run(command: &ParityCommand) -> Result<()> {
     match command {
+        ParityCommand::Gavel(args) => super::parity_gavel::run(args),
         ParityCommand::Pai2020(args) => pai2020(args),
     }
 }
@@ -111,6 +112,7 @@ pub(super) fn policy(rank: Rank, pack: bool) -> Box<dyn Policy> {
         place,
         head: Head::Skips,
         preempt: Preempt::Never,
+        sharing: ShareRule::Requests,
         cadence: Cadence::EveryEvent,
         estimates: EstimateSource::User,
         cache: Cache::default(),

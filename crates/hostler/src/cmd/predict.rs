@@ -31,7 +31,7 @@ pub fn run(command: &PredictCommand) -> Result<()> {
 fn load(experience: &Experience) -> Result<Loaded> {
     let Experience { trace, cluster, .. } = experience;
     let (trace, cluster) = (trace.clone(), cluster.clone());
-    input::load(&Input { trace, cluster, scenario: None, estimates: None })
+    input::load(&Input { trace, cluster, scenario: None, throughputs: None, estimates: None })
 }
 
 fn train(args: &PredictTrain) -> Result<()> {

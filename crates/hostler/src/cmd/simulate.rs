@@ -36,10 +36,20 @@ pub struct RunJson {
     pub summary: Summary,
     /// Facts taken in.
     pub events: u64,
+    /// Solutions of an optimiser, if the policy has one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub solves: u64,
+    /// Those of them that were not optimal.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fallbacks: u64,
     /// Seconds that the simulation took.
     pub wall_s: f64,
     /// Most memory that the process held, over all runs so far.
     pub peak_rss_mib: Option<f64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Simulates one policy.
@@ -58,15 +68,17 @@ pub fn run(args: &Simulate) -> Result<()> {
     if let Some(sink) = sink {
         sink.finish()?;
     }
-    if let Some(words) = stranded(&finished.state, &chosen) {
-        say(words);
-    }
-    let summary = finished.watch.0.summary(&finished.state);
+    warnings(&finished.state, &chosen).iter().for_each(say);
+    let (solves, fallbacks) = finished.state.solves();
+    let mut summary = finished.watch.0.summary(&finished.state);
+    summary.contention = finished.contention;
     let result = RunJson {
         policy: chosen.def.kind.to_owned(),
         settings: chosen.short(),
         summary,
         events: finished.events,
+        solves,
+        fallbacks,
         wall_s,
         peak_rss_mib: memory::peak_rss_mib(),
     };
@@ -80,8 +92,26 @@ pub fn run(args: &Simulate) -> Result<()> {
     Ok(())
 }
 
+/// What a user should know before he believes the numbers.
+pub fn warnings(state: &ClusterState, chosen: &Chosen) -> Vec<String> {
+    [stranded(state, chosen), fallbacks(state, chosen)].into_iter().flatten().collect()
+}
+
+/// A warning that an optimiser was not always heard.
+fn fallbacks(state: &ClusterState, chosen: &Chosen) -> Option<String> {
+    let (solves, fallbacks) = state.solves();
+    let name = format!("{} {}", chosen.def.kind, chosen.short());
+    let name = name.trim_end();
+    (fallbacks > 0).then(|| {
+        format!(
+            "warning: {name}: {fallbacks} of {solves} solutions are not what the policy asks for: \
+             it cannot take these jobs, deadlines cannot all be met, or the solver gave up"
+        )
+    })
+}
+
 /// A warning that names jobs that can never run any more, with the reason they have.
-pub fn stranded(state: &ClusterState, chosen: &Chosen) -> Option<String> {
+fn stranded(state: &ClusterState, chosen: &Chosen) -> Option<String> {
     let left = match state.job_count() {
         0 => return None,
         1 => "1 job was left".to_owned(),

@@ -118,8 +118,8 @@ fn pai_like(args: &GenPaiLike) -> Result<()> {
         TraceFormat::PaiSimEstimate => Format::PaiSimEstimate,
         TraceFormat::PaiSimGang => Format::PaiSimGang,
     };
-    let mut options =
-        PaiLike { jobs: args.jobs, seed: args.seed, per_hour: args.per_hour, scale: args.scale };
+    let GenPaiLike { jobs, seed, per_hour, scale, gpu_use, .. } = *args;
+    let mut options = PaiLike { jobs, seed, per_hour, scale, gpu_use };
     let spinner = progress::spinner("generating");
     if let Some(load) = args.load {
         options = options.at_load(load, &options.cluster())?;

@@ -40,6 +40,8 @@ fn examples_of_the_help_are_command_lines_that_parse() {
             let command = line.split(" && ").next().unwrap_or(line);
             let command = command.split("   ").next().unwrap_or(command);
             let command = command.split(" > ").next().unwrap_or(command);
+            // What follows belongs to another program.
+            let command = command.split(" -- ").next().unwrap_or(command);
             let from = command.split_once("--from ").map(|(_, name)| name.trim());
             let known = |name: &str| trace::IMPORTERS.iter().any(|known| known.name == name);
             assert!(from.is_none_or(known), "`{command}` names no format");

@@ -72,6 +72,11 @@ fn two_jobs_give_the_figures_worked_out_by_hand() {
         gpu_used = 0.8333333333333334
         fragmentation = 0.0
         avg_queue_length = 0.6
+        gpus_held_avg = 1.6666666666666667
+        gpus_held_peak = 2
+        gpus_saved_avg = 0.0
+        gpus_saved_peak = 0
+        gpus_saved_share = 0.0
         fairness_avg = 1.663157880306244
         fairness_p99 = 2.799999952316284
         fairness_max = 2.799999952316284
@@ -315,6 +320,26 @@ fn every_ending_is_counted_and_only_work_done_in_time_meets_a_deadline() {
     // Five stays of one GPU: 20, 20, 30, 30 and 40 s so far, of 8 GPUs for 40 s.
     assert_eq!(summary.gpu_utilisation, 140.0 / 320.0);
     assert_eq!(summary.gpu_used, 140.0 / 320.0);
+}
+
+#[test]
+fn gpus_saved_are_shares_less_devices_that_hold_them() {
+    let mut world = World::new(Metrics::default(), &[2]);
+    let jobs = [("a", 300), ("b", 300), ("c", 300), ("d", 1000)];
+    let jobs =
+        jobs.into_iter().enumerate().map(|(id, (name, gpu))| submit(id as u32, job(name, gpu)));
+    let starts = [fraction(0, 0, 300), fraction(0, 0, 300), fraction(0, 0, 300), whole(0, &[1])];
+    let starts = starts.into_iter().enumerate().map(|(id, at)| Act::Start(id as u32, at));
+    world.step(0, jobs.collect(), starts.collect());
+    world.step(10, vec![finished(0, 10)], vec![]);
+    world.step(30, vec![finished(1, 30), finished(3, 30)], vec![]);
+    world.step(40, vec![finished(2, 40)], vec![]);
+    let summary = summary(&world);
+    // Four shares on two devices for 10 s, three on two for 20 s, one on one for 10 s.
+    assert_eq!((summary.gpus_saved_peak, summary.gpus_held_peak), (2, 2));
+    assert_eq!(summary.gpus_saved_avg, (2.0 * 10.0 + 20.0) / 40.0);
+    assert_eq!(summary.gpus_held_avg, (2.0 * 30.0 + 10.0) / 40.0);
+    assert_eq!(summary.gpus_saved_share, 40.0 / 110.0);
 }
 
 /// A watcher that comes later than the cluster.

@@ -7,7 +7,6 @@
 //! minute, averages over instances, a makespan of one second more than the last end, requests cut
 //! to the size of the cluster. It never preempts.
 
-mod shuffle;
 mod table;
 
 use std::sync::Arc;
@@ -192,7 +191,7 @@ pub fn run_with_waits(
 fn sample(rows: &[Row], size: Option<usize>) -> Vec<Row> {
     let mut rows = rows.to_vec();
     if let Some(size) = size.filter(|size| *size <= rows.len()) {
-        shuffle::Twister::new(SAMPLE_SEED).shuffle(&mut rows);
+        hostler_core::twister::Twister::new(SAMPLE_SEED).shuffle(&mut rows);
         rows.truncate(size);
     }
     rows

@@ -234,6 +234,16 @@ const Plots = (() => {
     const mark = svg("path", { d: whole, class: `line ${slotClass(line.slot)}` }, canvas);
     mark.dataset.name = line.name;
     if (dash) mark.setAttribute("stroke-dasharray", dash);
+    if (line.shape === "marked") drawDots(canvas, line, x, y);
+  }
+
+  function drawDots(canvas, line, x, y) {
+    line.x.forEach((value, index) => {
+      if (line.y[index] === null) return;
+      const place = { cx: x.pixel(value), cy: y.pixel(line.y[index]), r: 3 };
+      const dot = svg("circle", { ...place, class: `dot ${slotClass(line.slot)}` }, canvas);
+      dot.dataset.name = line.name;
+    });
   }
 
   // The unbroken pieces of a line; a missing value ends one.
@@ -256,11 +266,13 @@ const Plots = (() => {
   function readLines(plot, canvas, chart, shown, x, y, { left, right, top, bottom }) {
     const tip = readOut(plot);
     const cursor = svg("g", { class: "cursor" }, canvas);
+    const stops = stopsOf(shown);
     let place = left;
     const leave = () => { cursor.replaceChildren(); tip.hide(); };
     const at = (across) => {
-      place = Math.max(left, Math.min(right, across));
-      const value = x.value(place);
+      const within = Math.max(left, Math.min(right, across));
+      const value = nearest(stops, x.value(within));
+      place = stops.length ? x.pixel(value) : within;
       cursor.replaceChildren();
       svg("line", { x1: place, x2: place, y1: top, y2: bottom }, cursor);
       const rows = shown.map((line) => ({ line, height: heightAt(line, value) }));
@@ -270,11 +282,28 @@ const Plots = (() => {
         svg("circle", dot, cursor);
       }
       rows.sort((one, other) => (other.height ?? -1) - (one.height ?? -1));
-      tip.show(place, top, written(value, chart.x.unit), rows.map(({ line, height }) => ({
+      const position = written(value, chart.x.unit);
+      tip.show(place, top, stops.length ? `${chart.x.label} ${position}` : position, rows.map(({ line, height }) => ({
         slot: line.slot, name: line.part || line.name, text: written(height, chart.y.unit),
       })));
     };
-    follow(canvas, { at, leave, move: (dx) => at(place + dx * Math.max(2, (right - left) / 120)) });
+    const move = (dx) => {
+      if (stops.length === 0) return at(place + dx * Math.max(2, (right - left) / 120));
+      const next = stops.indexOf(nearest(stops, x.value(place))) + Math.sign(dx);
+      at(x.pixel(stops[Math.max(0, Math.min(stops.length - 1, next))]));
+    };
+    follow(canvas, { at, leave, move });
+  }
+
+  // Where marked lines can be read; none where any position will do.
+  function stopsOf(lines) {
+    if (!lines.every((line) => line.shape === "marked")) return [];
+    return [...new Set(lines.flatMap((line) => line.x))].sort((one, other) => one - other);
+  }
+
+  function nearest(stops, value) {
+    const closer = (best, stop) => (Math.abs(stop - value) < Math.abs(best - value) ? stop : best);
+    return stops.length ? stops.reduce(closer) : value;
   }
 
   // The line's height at a position: the last point at or before it.
@@ -306,7 +335,7 @@ const Plots = (() => {
         state.redraw();
       });
       const stress = (on) => () => {
-        for (const mark of figure.querySelectorAll("path.line"))
+        for (const mark of figure.querySelectorAll(".line, .dot"))
           mark.classList.toggle("faint", on && mark.dataset.name !== name);
       };
       button.addEventListener("pointerenter", stress(true));
@@ -355,5 +384,5 @@ const Plots = (() => {
     redraw();
   }
 
-  return { draw, kinds, html, svg, readOut, follow, scaleOf, written, duration };
+  return { draw, kinds, html, svg, slotClass, readOut, follow, scaleOf, written, duration };
 })();

@@ -2,10 +2,13 @@
 //!
 //! A job without a submission time and a task without a job are dropped and counted. The start,
 //! end and run time of a task are those of its instances; where no table of instances is there,
-//! they stay unknown, and so does the run time that a simulation needs.
+//! they stay unknown, and so does the run time that a simulation needs. What its workers used of
+//! their GPUs is the mean of what the sensors saw.
 
 use std::collections::HashMap;
 use std::path::Path;
+
+use hostler_core::job::Sharing;
 
 use super::pai_tables::{PaiRow, PaiTable, Reason, each_pai_row, find_pai_tables};
 use super::{ImportOptions, Imported, Importer};
@@ -29,8 +32,14 @@ pub(super) const DEF: Importer = Importer {
 };
 
 /// Tables that others refer to come first.
-const ORDER: [PaiTable; 5] =
-    [PaiTable::MachineSpec, PaiTable::GroupTag, PaiTable::Job, PaiTable::Task, PaiTable::Instance];
+const ORDER: [PaiTable; 6] = [
+    PaiTable::MachineSpec,
+    PaiTable::GroupTag,
+    PaiTable::Job,
+    PaiTable::Task,
+    PaiTable::Instance,
+    PaiTable::Sensor,
+];
 
 fn import(path: &Path, _: &ImportOptions, progress: Progress<'_>) -> Result<Imported, TraceError> {
     let files = find_pai_tables(path)?;
@@ -64,6 +73,8 @@ struct Tables {
     tasks: HashMap<(TextId, TextId), u32>,
     /// Of each task: instances with a run time, and the sum of those in ms.
     runs: Vec<(u64, u64)>,
+    /// Of tasks that were measured: workers, and sums of GPU per cent and of GPU memory in GB.
+    uses: HashMap<u32, (f64, f64, f64)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -81,7 +92,8 @@ impl Tables {
             PaiTable::Job => self.job(row),
             PaiTable::Task => self.task(row),
             PaiTable::Instance => self.instance(row),
-            PaiTable::Sensor | PaiTable::MachineMetric => Ok(()),
+            PaiTable::Sensor => self.sensor(row),
+            PaiTable::MachineMetric => Ok(()),
         }
     }
 
@@ -191,12 +203,41 @@ impl Tables {
         Ok(())
     }
 
+    /// What a worker used of its GPUs; those without GPUs tell nothing.
+    fn sensor(&mut self, row: &PaiRow<'_>) -> Result<(), Reason> {
+        let named = |column| row.text(column).map(|text| self.trace.text.find(text));
+        let key = named(0)?.zip(named(1)?);
+        let at = key.and_then(|key| self.tasks.get(&key)).copied();
+        let at = at.ok_or("its task is not in the table of tasks")?;
+        if let Some(percent) = row.number(7)? {
+            let (workers, percents, gigabytes) = self.uses.entry(at).or_default();
+            *workers += 1.0;
+            *percents += percent;
+            *gigabytes += row.number(11)?.unwrap_or(0.0);
+        }
+        Ok(())
+    }
+
     fn finish(self) -> Trace {
-        let Tables { mut trace, runs, .. } = self;
+        let Tables { mut trace, runs, uses, .. } = self;
+        for (at, (workers, percents, gigabytes)) in uses {
+            let mean = |sum: f64, factor: f64| (sum / workers * factor).round();
+            let small = |value: f64| OptU32::some(value.min(NUMBER_MAX as f64) as u32);
+            let task = &mut trace.tasks[at as usize];
+            task.gpu_use_milli = small(mean(percents, 10.0));
+            task.gpu_mem_use_mib = small(mean(gigabytes, 1024.0));
+        }
         for (task, (count, sum)) in trace.tasks.iter_mut().zip(runs) {
             task.duration_ms = sum.checked_div(count).map_or(OptU64::NONE, OptU64::some);
         }
         trace.arrange();
+        // Whoever asks PAI for less than a GPU shares it.
+        let Trace { jobs, tasks, .. } = &mut trace;
+        for job in jobs {
+            let asked = tasks[job.tasks()].iter().map(|task| task.gpu_milli.or(0));
+            let part = asked.max().is_some_and(|most| (1..1000).contains(&most));
+            job.sharing = part.then_some(Sharing::Willing);
+        }
         trace.shrink();
         trace.meta = Meta {
             source: "Alibaba cluster-trace-gpu-v2020 (Weng et al., NSDI'22)".to_owned(),

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::PaiLike;
 use super::draw::{DrawnJob, Draws, Template};
+use super::{PaiLike, uses};
 use crate::trace::error::TraceError;
 use crate::trace::source::{Compression, cannot};
 use crate::trace::table::{JobRow, OptU32, OptU64, TaskRow, Trace};
@@ -88,6 +88,9 @@ impl Draws {
                 ..JobRow::default()
             });
             trace.tasks.push(task(job, template, [job_id, worker, gpu_models]));
+        }
+        if self.options.gpu_use {
+            uses::fill(self, &mut trace);
         }
         trace.meta.rows = trace.row_counts();
         Ok(trace)

@@ -8,6 +8,7 @@ mod arrivals;
 mod draw;
 mod formats;
 mod tables;
+mod uses;
 
 pub use draw::{DrawnJob, Draws, Template};
 pub use formats::Format;
@@ -33,11 +34,13 @@ pub struct PaiLike {
     pub per_hour: f64,
     /// Divides the number of machines and the largest gang.
     pub scale: u32,
+    /// Whether to draw what jobs really use of their GPUs, and who is willing to share.
+    pub gpu_use: bool,
 }
 
 impl Default for PaiLike {
     fn default() -> PaiLike {
-        PaiLike { jobs: 2000, seed: 1, per_hour: 345.0, scale: 1 }
+        PaiLike { jobs: 2000, seed: 1, per_hour: 345.0, scale: 1, gpu_use: false }
     }
 }
 
@@ -103,13 +106,15 @@ impl PaiLike {
             ("per_hour", self.per_hour.to_string()),
             ("scale", self.scale.to_string()),
         ];
+        let gpu_use = self.gpu_use.then(|| ("gpu_use", true.to_string()));
+        let options = options.into_iter().chain(gpu_use);
         Meta {
             source: "synthetic, marginals like the PAI cluster".to_owned(),
             licence: "MIT OR Apache-2.0".to_owned(),
             time_origin: "relative".to_owned(),
             time_zone: "UTC".to_owned(),
             importer: Some(Maker::own("pai-like")),
-            options: options.map(|(name, value)| (name.to_owned(), value)).into(),
+            options: options.map(|(name, value)| (name.to_owned(), value)).collect(),
             rows: BTreeMap::new(),
             ..Meta::default()
         }

@@ -64,10 +64,10 @@ fn bad_headers_are_named() {
     check_jobs(
         "job_id,sbmit_ms,user,user\n",
         expect![[r#"
-        jobs.csv:1: unknown column; known: job_id, user, group_tag, queue, priority_class, submit_ms, deadline_ms, time_limit_ms, est_ms, status_in_trace, workload, attempts: `sbmit_ms`
-        jobs.csv:1: column `user`: column is there twice
-        jobs.csv:1: column `submit_ms`: column is missing
-    "#]],
+            jobs.csv:1: unknown column; known: job_id, user, group_tag, queue, priority_class, submit_ms, deadline_ms, time_limit_ms, est_ms, status_in_trace, workload, attempts, sharing: `sbmit_ms`
+            jobs.csv:1: column `user`: column is there twice
+            jobs.csv:1: column `submit_ms`: column is missing
+        "#]],
     );
     check_jobs(
         "\n",
@@ -111,7 +111,7 @@ fn bytes_that_are_no_text_are_named() {
     check_bytes(
         &[0xff; 100],
         expect![[r#"
-            jobs.csv:1: unknown column; known: job_id, user, group_tag, queue, priority_class, submit_ms, deadline_ms, time_limit_ms, est_ms, status_in_trace, workload, attempts: `\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff..`
+            jobs.csv:1: unknown column; known: job_id, user, group_tag, queue, priority_class, submit_ms, deadline_ms, time_limit_ms, est_ms, status_in_trace, workload, attempts, sharing: `\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff..`
             jobs.csv:1: column `job_id`: column is missing
             jobs.csv:1: column `submit_ms`: column is missing
         "#]],

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use expect_test::expect;
 
 use super::super::pailike::{Draws, GpuType, PaiLike, Template};
+use super::super::table::{OptU32, TaskRow};
 use super::super::write::{write_jobs, write_tasks};
 use super::super::{Cluster, check, load, scaled};
 use super::told;
@@ -159,7 +160,7 @@ fn text_of(options: PaiLike, write: impl Fn(&Draws, &mut Vec<u8>)) -> String {
 /// Recorded: the same options give these bytes on every platform and in every version.
 #[test]
 fn a_seed_gives_the_same_bytes_for_ever() {
-    let options = PaiLike { jobs: 6, seed: 7, per_hour: 345.0, scale: 1 };
+    let options = PaiLike { jobs: 6, seed: 7, per_hour: 345.0, ..PaiLike::default() };
     let native = text_of(options, |draws, out| {
         let trace = draws.to_trace().unwrap();
         write_jobs(&trace, out).unwrap();
@@ -266,4 +267,29 @@ fn options_out_of_range_are_named() {
         invalid `load`: -1; expected a number above 0
     "#]]
     .assert_eq(&messages.concat());
+}
+
+#[test]
+fn real_use_leaves_the_rest_of_a_trace_as_it_is_and_has_the_published_marginals() {
+    let options = PaiLike { jobs: 20_000, seed: 7, ..PaiLike::default() };
+    let plain = options.generate().unwrap();
+    let told = PaiLike { gpu_use: true, ..options }.generate().unwrap();
+    let (mut uses, mut over, mut tasks) = (Vec::new(), 0u32, 0u32);
+    for (before, task) in plain.tasks.iter().zip(&told.tasks) {
+        let none = OptU32::NONE;
+        let stripped = TaskRow { gpu_use_milli: none, gpu_mem_use_mib: none, ..*task };
+        assert_eq!(TaskRow { gpu_mem_mib: none, ..stripped }, *before);
+        if let (Some(used), Some(asked)) = (task.gpu_use_milli.get(), task.gpu_milli.get()) {
+            uses.extend(std::iter::repeat_n(u64::from(used), task.count as usize));
+            over += u32::from(used > asked);
+            tasks += 1;
+        }
+    }
+    uses.sort_unstable();
+    // Published: half of the instances use at most 0.042 of a GPU; 2 % of the tasks use more than
+    // they ask for.
+    let median = quantile(&uses, 0.5);
+    assert!((30.0..=55.0).contains(&median), "half of the instances use at most {median}");
+    let over = f64::from(over) / f64::from(tasks);
+    assert!((0.01..=0.03).contains(&over), "{over} of the tasks use more than they ask for");
 }

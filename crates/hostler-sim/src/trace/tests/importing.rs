@@ -232,6 +232,13 @@ fn tables_of_the_pai_trace_become_native_tables() {
          a,worker,n2,w2,ia,Terminated,300.0,500.0,m1\n\
          c,ps,n3,w3,ic,Failed,160.0,,m2\n",
     );
+    // Workers of a use 10 and 30 per cent of a GPU, and at most 2 and 4 GB of its memory.
+    folder.write(
+        "pai_sensor_table.csv",
+        "a,worker,w1,ia,m1,g0,500,10.0,1,1,1,2.0,0,0,0,0\n\
+         a,worker,w2,ia,m1,g0,500,30.0,1,1,1,4.0,0,0,0,0\n\
+         c,ps,w3,ic,m2,,100,,1,1,,,0,0,0,0\n",
+    );
     let importer = importer(None, &folder.0).unwrap();
     let Imported { trace, dropped, .. } =
         (importer.import)(&folder.0, &ImportOptions::default(), &mut |_, _| {}).unwrap();
@@ -262,6 +269,9 @@ fn tables_of_the_pai_trace_become_native_tables() {
                 task.end_ms,
                 task.duration_ms
             );
+            if let Some((gpu, mem)) = task.gpu_use_milli.get().zip(task.gpu_mem_use_mib.get()) {
+                lines += &format!("  used {gpu} of a GPU, {mem} MiB\n");
+            }
         }
     }
     expect![[r#"
@@ -271,6 +281,7 @@ fn tables_of_the_pai_trace_become_native_tables() {
         a ada g1 100000 Completed
           worker x2 gpu Some(500) V100 cpu Some(6000) mem Some(30208)
           Some(200000)..Some(800000) run Some(400000)
+          used 200 of a GPU, 3072 MiB
         c eve  150000 Failed
           ps x1 gpu None  cpu Some(1000) mem Some(1024)
           Some(160000)..None run None

@@ -8,7 +8,10 @@ mod importing;
 mod importing_logs;
 mod importing_published;
 mod mutated;
+mod pair_estimates;
 mod reading;
+mod rescaling;
+mod throughputs;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

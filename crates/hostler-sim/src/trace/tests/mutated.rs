@@ -15,6 +15,9 @@ use super::super::import::{
 use super::super::meta::Meta;
 use super::super::read::{read_instances, read_jobs, read_nodes, read_tasks};
 use super::super::table::Trace;
+use super::super::throughputs::{
+    Throughputs, read_gavel_throughputs, read_pair_table, read_throughput_table,
+};
 use super::super::write::{write_instances, write_jobs, write_nodes, write_tasks};
 use super::{JOBS, NODES, TASKS};
 
@@ -42,6 +45,13 @@ const SACCT: &str = "JobIDRaw|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNo
                      NodeList|Constraints\n1|TIMEOUT|2024-05-01T00:01:00|2024-05-01T00:02:00|\
                      2024-05-01T00:03:00|60|1|3|cpu=7,mem=1.5G,gres/gpu:a=4|n[1-2],m|V100\n";
 const GAVEL: &str = "LM (5)\tpython3 x\tlm\t-s\t1\t346\t2\t1\t-1.0\t0.5\n";
+
+const SPEEDS: &str = "workload,gpu_model,gpus,spread,steps_per_sec\n\
+                      a,V100,1,0,8\na,V100,2,1,14.5\nb,K80,1,0,0\n";
+const PAIRS: &str = "workload,other,gpu_model,steps_per_sec,other_steps_per_sec\n\
+                     a,b,V100,6,2\nb,b,K80,0,0\n";
+const GAVEL_SPEEDS: &str = r#"{"v100": {"('a', 1)": {"null": 8.0, "('b', 1)": [6.0, 2.0]},
+    "('a', 2)": {"null": 15}}, "v100_unconsolidated": {"('a', 2)": {"null": 9.5}}}"#;
 
 type Importer = fn(&mut dyn Read, &str, &ImportOptions, &mut Imported, &mut Faults);
 
@@ -181,6 +191,20 @@ proptest! {
     fn damaged_logs_never_panic(changes in prop::collection::vec(mutation(), 0..5)) {
         for (text, reader) in LOGS {
             imports(&mutated(text, &changes), reader);
+        }
+    }
+
+    #[test]
+    fn damaged_throughput_tables_never_panic(changes in prop::collection::vec(mutation(), 0..5)) {
+        let (mut tables, mut faults) = (Throughputs::default(), Faults::default());
+        let bytes = [SPEEDS, PAIRS, GAVEL_SPEEDS].map(|text| mutated(text, &changes));
+        read_throughput_table(&mut &bytes[0][..], "t.csv", &mut tables, &mut faults);
+        read_pair_table(&mut &bytes[1][..], "p.csv", &mut tables, &mut faults);
+        let mut gavel = Throughputs::default();
+        read_gavel_throughputs(&mut &bytes[2][..], "t.json", &mut gavel, &mut faults);
+        prop_assert!(faults.list.is_empty() || !faults.to_string().is_empty());
+        for tables in [tables, gavel] {
+            prop_assert_eq!(tables.profiles(&[]).len(), tables.workloads().len());
         }
     }
 

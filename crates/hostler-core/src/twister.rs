@@ -1,5 +1,5 @@
-//! The order in which the original draws a sample: the Mersenne Twister MT19937 of Matsumoto and
-//! Nishimura (1998), seeded and used as CPython's `random.shuffle` does.
+//! The Mersenne Twister MT19937 of Matsumoto and Nishimura (1998), seeded and used as CPython's
+//! `random` does. For results that others drew with it; own chance comes from `random`.
 
 const WORDS: usize = 624;
 const MIDDLE: usize = 397;
@@ -11,14 +11,15 @@ const SECOND_ROUND: u32 = 1_566_083_941;
 const TWIST: u32 = 0x9908_b0df;
 
 /// The generator.
-pub(super) struct Twister {
+#[derive(Clone, Debug)]
+pub struct Twister {
     words: [u32; WORDS],
     next: usize,
 }
 
 impl Twister {
     /// Seeded by an array of one word, as `random.seed(seed)` does for small integers.
-    pub(super) fn new(seed: u32) -> Twister {
+    pub fn new(seed: u32) -> Twister {
         let mut words = [0u32; WORDS];
         words[0] = BASE_SEED;
         for at in 1..WORDS {
@@ -70,7 +71,7 @@ impl Twister {
     }
 
     /// A number below `end`, by rejection.
-    fn below(&mut self, end: u32) -> u32 {
+    pub fn below(&mut self, end: u32) -> u32 {
         let bits = u32::BITS - end.leading_zeros();
         loop {
             let drawn = self.bits() >> (u32::BITS - bits);
@@ -81,7 +82,7 @@ impl Twister {
     }
 
     /// Shuffles from the last place down.
-    pub(super) fn shuffle<Item>(&mut self, items: &mut [Item]) {
+    pub fn shuffle<Item>(&mut self, items: &mut [Item]) {
         for at in (1..items.len()).rev() {
             let other = self.below(at as u32 + 1);
             items.swap(at, other as usize);

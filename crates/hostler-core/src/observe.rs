@@ -1,0 +1,72 @@
+//! How fast a stay was, from what is known when it ends. Not for what was believed before.
+
+use crate::cluster::Share;
+use crate::decision::StopHow;
+use crate::event::Outcome;
+use crate::id::{LeaseId, ProfileKey};
+use crate::placement::Lease;
+use crate::predict::Observed;
+use crate::state::ClusterState;
+use crate::units::{Rate, Span, Time};
+
+/// Stays that are shorter say more of the start than of the speed.
+const STAY_MIN: Span = Span::from_secs(1);
+
+/// The speed of a stay that ends at `at`; none where it cannot be told apart from something else:
+/// too short, several models, not the gang that was asked for, or neighbours that changed.
+pub(crate) fn observed(
+    state: &ClusterState,
+    at: Time,
+    lease: LeaseId,
+    outcome: Outcome,
+    (done, lost): (Span, Span),
+) -> Option<Observed> {
+    let lease = state.lease(lease)?;
+    let spec = &state.job(lease.job)?.spec;
+    let saving = match (outcome, lease.stop) {
+        (Outcome::Interrupted, Some(stop)) if stop.how == StopHow::Checkpoint => {
+            spec.checkpoint.save
+        }
+        _ => Span::ZERO,
+    };
+    let began = lease.started? + lease.load;
+    let worked = at.since(began).saturating_sub(saving);
+    let work = (done + lost).saturating_sub(lease.base);
+    let gpus = lease.placement.gpus();
+    if worked < STAY_MIN || gpus == 0 || gpus != spec.gpus() {
+        return None;
+    }
+    let on_gpus = || lease.placement.parts.iter().filter(|part| !part.slices.is_empty());
+    let mut models = on_gpus().map(|part| state.node(part.node).spec.gpu_model);
+    let model = models.next()??;
+    if !models.all(|other| other == Some(model)) {
+        return None;
+    }
+    let rate = u128::from(work.0) * u128::from(Rate::FULL.0) / u128::from(worked.0);
+    Some(Observed {
+        key: spec.profile?,
+        model,
+        gpus,
+        spread: state.reach(&lease.placement).is_spread(),
+        partner: partner(state, lease)?,
+        rate: Rate(u32::try_from(rate).unwrap_or(u32::MAX).max(1)),
+    })
+}
+
+/// The profile beside a lease for all of its stay, if any; none when that cannot be known.
+fn partner(state: &ClusterState, lease: &Lease) -> Option<Option<ProfileKey>> {
+    let slices = || lease.placement.parts.iter().flat_map(|part| &part.slices);
+    if slices().all(|slice| slice.share == Share::Whole) {
+        return Some(None);
+    }
+    let shares = |other: &&Lease| {
+        let mut theirs = other.placement.parts.iter().flat_map(|part| &part.slices);
+        other.id != lease.id && theirs.any(|one| slices().any(|own| own.device == one.device))
+    };
+    let mut others = state.leases().filter(shares);
+    let other = others.next()?;
+    if others.next().is_some() || other.started? > lease.started? {
+        return None;
+    }
+    Some(Some(state.job(other.job)?.spec.profile?))
+}

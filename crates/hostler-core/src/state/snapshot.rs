@@ -1,0 +1,135 @@
+//! The facts of a state as plain data, to save them and to go on from there without the log.
+//!
+//! Indices and the book of what is free follow from the facts and are made anew.
+
+use serde::{Deserialize, Serialize};
+
+use super::turns::Turns;
+use super::{ClusterState, Seen};
+use crate::cluster::{GpuModel, Health, Layout, Node, Power, Tenant};
+use crate::decision::StopWhy;
+use crate::id::{DeviceId, GroupId, JobId, LeaseId, ProfileKey, TenantId};
+use crate::job::{Job, Phase};
+use crate::placement::Lease;
+use crate::profile::Profile;
+use crate::table::Table;
+use crate::units::Time;
+
+/// The facts of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    now: Time,
+    step: u64,
+    models: Vec<GpuModel>,
+    tenants: Vec<Tenant>,
+    profiles: Vec<(ProfileKey, Profile)>,
+    nodes: Vec<Node>,
+    /// Devices that are divided in hardware slices.
+    layouts: Vec<(DeviceId, Layout)>,
+    jobs: Vec<Job>,
+    next_job: u32,
+    leases: Vec<Lease>,
+    next_lease: u32,
+    starting: Vec<(Time, LeaseId)>,
+    doomed: Vec<(LeaseId, StopWhy)>,
+    loads: Vec<(JobId, u64)>,
+    uses: Vec<((TenantId, GroupId), Seen)>,
+    wake_at: Option<Time>,
+    asked_at: Option<Time>,
+    turns: Turns,
+    stale_events: u64,
+    /// Whether something happened that the policy has not been asked about.
+    pub(crate) matters: bool,
+}
+
+impl ClusterState {
+    /// The facts, to save them.
+    pub(crate) fn snapshot(&self, matters: bool) -> Snapshot {
+        let devices = (0..self.next_device).map(DeviceId);
+        let layouts = devices.map(|device| (device, self.capacity.layout(device)));
+        Snapshot {
+            now: self.now,
+            step: self.step,
+            models: self.models.clone(),
+            tenants: self.tenants.clone(),
+            profiles: self.profiles.iter().map(|(key, table)| (*key, table.clone())).collect(),
+            nodes: self.nodes.clone(),
+            layouts: layouts.filter(|(_, layout)| *layout != Layout::Shared).collect(),
+            jobs: self.jobs.iter().cloned().collect(),
+            next_job: self.jobs.next_id(),
+            leases: self.leases.iter().cloned().collect(),
+            next_lease: self.leases.next_id(),
+            starting: self.starting.iter().copied().collect(),
+            doomed: self.doomed.iter().map(|(lease, why)| (*lease, *why)).collect(),
+            loads: self.loads.iter().map(|(job, load)| (*job, *load)).collect(),
+            uses: self.uses.iter().map(|(group, seen)| (*group, *seen)).collect(),
+            wake_at: self.wake_at,
+            asked_at: self.asked_at,
+            turns: self.turns.clone(),
+            stale_events: self.stale_events,
+            matters,
+        }
+    }
+
+    /// The state that has these facts.
+    pub(crate) fn restore(snapshot: Snapshot) -> ClusterState {
+        let mut state = ClusterState {
+            now: snapshot.now,
+            step: snapshot.step,
+            tenants: snapshot.tenants,
+            profiles: snapshot.profiles.into_iter().collect(),
+            starting: snapshot.starting.into(),
+            doomed: snapshot.doomed.into_iter().collect(),
+            loads: snapshot.loads.into_iter().collect(),
+            uses: snapshot.uses.into_iter().collect(),
+            wake_at: snapshot.wake_at,
+            asked_at: snapshot.asked_at,
+            turns: snapshot.turns,
+            stale_events: snapshot.stale_events,
+            ..ClusterState::default()
+        };
+        for model in snapshot.models {
+            state.capacity.add_model(&model);
+            state.models.push(model);
+        }
+        snapshot.nodes.into_iter().for_each(|node| state.restore_node(node));
+        for (device, layout) in snapshot.layouts {
+            let node = state.node_of(device);
+            state.capacity.set_layout(node, device, layout);
+        }
+        let pending = snapshot.jobs.iter().filter(|job| job.phase == Phase::Pending);
+        state.pending = pending.map(|job| job.id).collect();
+        let jobs = snapshot.jobs.into_iter().map(|job| (job.id.0, job));
+        state.jobs = Table::restore(snapshot.next_job, jobs);
+        let leases = snapshot.leases.into_iter().map(|lease| (lease.id.0, lease));
+        state.leases = Table::restore(snapshot.next_lease, leases);
+        state.restore_bookings();
+        state
+    }
+
+    fn restore_node(&mut self, mut node: Node) {
+        node.leases.clear();
+        let (health, power) = (node.health, node.power);
+        // Every node was up when it joined, and the index remembers how large it was.
+        (node.health, node.power) = (Health::Up, Power::On);
+        self.next_device += node.spec.gpus;
+        self.node_held.push([0; 2]);
+        self.device_held.resize(self.next_device as usize, [0; 2]);
+        self.capacity.add_node(&node);
+        (node.health, node.power) = (health, power);
+        self.capacity.set_usable(node.id, node.usable());
+        self.nodes.push(node);
+    }
+
+    fn restore_bookings(&mut self) {
+        let leases: Vec<Lease> = self.leases.iter().cloned().collect();
+        for lease in leases {
+            self.capacity.book_again(&lease.placement);
+            self.link_nodes(lease.id, &lease.placement);
+            self.by_end.insert((lease.expected_end, lease.id));
+            if let Some(alarm) = self.alarm_of(&lease) {
+                self.alarms.insert((alarm, lease.id));
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Shares of time inside the state: the accounts of what solvers wanted and what rounds gave.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::ClusterState;
+use crate::id::{JobId, ModelId};
+use crate::placement::Lease;
+use crate::target::{Account, Round, Solution, Standing, Target, Team, Turn};
+use crate::units::{Span, Time};
+
+/// Shares of time and rounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Turns {
+    #[serde(with = "as_list")]
+    accounts: BTreeMap<(Team, ModelId), Account>,
+    standings: BTreeMap<JobId, Standing>,
+    round: Option<Round>,
+    /// When the last solution came and which step it looked at.
+    solved: Option<(Time, u64)>,
+    /// Step of the state that a solver was asked to look at.
+    asked: Option<u64>,
+    /// Last step with a fact that a solution may depend on.
+    changed: u64,
+    /// Last step that changed which nodes or speeds are known.
+    catalogue: u64,
+    solves: u64,
+    fallbacks: u64,
+    /// Whether any account is one of a pair.
+    pairs: bool,
+}
+
+impl Turns {
+    fn credit(&mut self, key: (Team, ModelId), time: Span) {
+        self.pairs |= key.0.second.is_some();
+        self.accounts.entry(key).or_default().served += time;
+    }
+}
+
+/// A map as a list of its entries: text formats take only text as keys.
+mod as_list {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<Key: Serialize, Value: Serialize, S: Serializer>(
+        map: &BTreeMap<Key, Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, Key, Value, D>(
+        deserializer: D,
+    ) -> Result<BTreeMap<Key, Value>, D::Error>
+    where
+        Key: Deserialize<'de> + Ord,
+        Value: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Ok(Vec::<(Key, Value)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
+impl ClusterState {
+    /// The round that goes on, if there ever was one.
+    pub fn round(&self) -> Option<&Round> {
+        self.turns.round.as_ref()
+    }
+
+    /// The turn of a job in this round.
+    pub fn turn(&self, job: JobId) -> Option<Turn> {
+        self.round()?.turns.get(&job).copied()
+    }
+
+    /// What a team was to receive and received on a model since the last solution, up to its last
+    /// settlement.
+    pub fn account(&self, team: Team, model: ModelId) -> Account {
+        self.turns.accounts.get(&(team, model)).copied().unwrap_or_default()
+    }
+
+    /// Accounts that are not empty, by team and model.
+    pub fn accounts(&self) -> impl Iterator<Item = (Team, ModelId, Account)> {
+        self.turns.accounts.iter().map(|((team, model), account)| (*team, *model, *account))
+    }
+
+    /// Where a job stood when it was last solved for.
+    pub fn standing(&self, job: JobId) -> Option<Standing> {
+        self.turns.standings.get(&job).copied()
+    }
+
+    /// When the last solution came.
+    pub fn solved_at(&self) -> Option<Time> {
+        self.turns.solved.map(|(at, _)| at)
+    }
+
+    /// Whether jobs, nodes or speeds changed since the state that was last solved for.
+    pub fn solution_is_stale(&self) -> bool {
+        self.turns.solved.is_none_or(|(_, step)| self.turns.changed > step)
+    }
+
+    /// Step of the state that a solver is to look at, while it has not answered.
+    pub fn solve_asked(&self) -> Option<u64> {
+        self.turns.asked
+    }
+
+    /// Solutions so far, and how many of them were fallbacks.
+    pub fn solves(&self) -> (u64, u64) {
+        (self.turns.solves, self.turns.fallbacks)
+    }
+
+    /// Whether the next round may begin, with rounds of this length.
+    pub(crate) fn round_is_over(&self, span: Span) -> bool {
+        self.round().is_none_or(|round| round.over || round.began + span <= self.now)
+    }
+
+    /// The model that a lease has GPUs of.
+    pub fn model_of(&self, lease: &Lease) -> Option<ModelId> {
+        let part = lease.placement.parts.iter().find(|part| !part.slices.is_empty())?;
+        self.node(part.node).spec.gpu_model
+    }
+
+    /// The account that the time of a lease goes to. Two jobs that share have one between them,
+    /// and the older of them keeps it.
+    pub(crate) fn account_key(&self, lease: &Lease) -> Option<(Team, ModelId)> {
+        let model = self.model_of(lease)?;
+        let turn = self.turn(lease.job).filter(|turn| turn.model == model);
+        let team = turn.map_or(Team::alone(lease.job), |turn| turn.team);
+        (team.first == lease.job).then_some((team, model))
+    }
+
+    /// Last step that changed which nodes or speeds are known: for caches.
+    pub fn catalogue_step(&self) -> u64 {
+        self.turns.catalogue
+    }
+
+    pub(super) fn note_catalogue(&mut self) {
+        self.turns.catalogue = self.step;
+        self.note_change();
+    }
+
+    pub(super) fn note_change(&mut self) {
+        self.turns.changed = self.step;
+    }
+
+    pub(super) fn ask_solver(&mut self, based_on: u64) {
+        self.turns.asked = Some(based_on);
+    }
+
+    /// Begins a round, or gives more turns in the one that goes on.
+    pub(super) fn take_turns(&mut self, begins: bool, turns: &[Turn]) {
+        let runs = |job: JobId| self.jobs.get(job.0).is_some_and(|job| job.lease().is_some());
+        // Turns of jobs that do not run change no account.
+        if begins || turns.iter().any(|turn| turn.team.members().any(runs)) {
+            self.settle();
+        }
+        let now = self.now;
+        let next = self.turns.round.as_ref().map_or(0, |round| round.number + 1);
+        if begins || self.turns.round.is_none() {
+            let turns = BTreeMap::new();
+            self.turns.round = Some(Round { number: next, began: now, turns, over: false });
+        }
+        let round = self.turns.round.as_mut().expect("made above");
+        for turn in turns {
+            turn.team.members().for_each(|job| _ = round.turns.insert(job, *turn));
+        }
+    }
+
+    pub(super) fn end_round(&mut self) {
+        if let Some(round) = &mut self.turns.round {
+            round.over = true;
+        }
+    }
+
+    /// Takes a solution in: what was due before becomes a deficit, and accounts start anew.
+    pub(super) fn solved(&mut self, based_on: u64, solution: &Solution) {
+        self.settle();
+        let elapsed = self.turns.solved.map_or(Span::ZERO, |(at, _)| self.now.since(at));
+        for account in self.turns.accounts.values_mut() {
+            let due = i128::from(account.share) * i128::from(elapsed.0) / i128::from(Target::ALL);
+            let missed =
+                (due - i128::from(account.served.0)).clamp(i64::MIN.into(), i64::MAX.into());
+            let deficit = account.deficit.saturating_add(missed as i64);
+            *account = Account { share: 0, served: Span::ZERO, deficit };
+        }
+        for target in &solution.targets {
+            if target.team.members().all(|job| self.jobs.get(job.0).is_some()) {
+                let key = (target.team, target.model);
+                self.turns.accounts.entry(key).or_default().share = target.share;
+            }
+        }
+        self.turns.accounts.retain(|_, account| *account != Account::default());
+        self.turns.pairs = self.turns.accounts.keys().any(|(team, _)| team.second.is_some());
+        let alive = solution.standings.iter().filter(|own| self.jobs.get(own.job.0).is_some());
+        self.turns.standings = alive.map(|standing| (standing.job, *standing)).collect();
+        self.turns.solved = Some((self.now, based_on));
+        self.turns.asked = self.turns.asked.filter(|asked| *asked != based_on);
+        self.turns.solves += 1;
+        self.turns.fallbacks += u64::from(solution.fallback);
+    }
+
+    /// Puts the time of every lease up to now into its account.
+    fn settle(&mut self) {
+        let now = self.now;
+        let mut credits = Vec::with_capacity(self.leases.len());
+        for lease in self.leases.iter() {
+            credits.extend(self.account_key(lease).map(|key| (key, now.since(lease.settled))));
+        }
+        credits.into_iter().for_each(|(key, time)| self.turns.credit(key, time));
+        self.leases.iter_mut().for_each(|lease| lease.settled = now);
+    }
+
+    /// Puts the time of a lease that ends or moves into its account.
+    pub(super) fn settle_lease(&mut self, lease: &Lease) {
+        // Nobody goes by accounts where nobody solves.
+        if self.turns.solved.is_none() {
+            return;
+        }
+        if let Some(key) = self.account_key(lease) {
+            self.turns.credit(key, self.now.since(lease.settled));
+        }
+    }
+
+    /// Forgets a job that is over.
+    pub(super) fn forget_turns(&mut self, job: JobId) {
+        self.note_change();
+        if self.turns.solved.is_none() && self.turns.round.is_none() {
+            return;
+        }
+        let alone = (Team::alone(job), ModelId(0))..=(Team::alone(job), ModelId(u32::MAX));
+        let own: Vec<(Team, ModelId)> =
+            self.turns.accounts.range(alone).map(|(key, _)| *key).collect();
+        own.iter().for_each(|key| _ = self.turns.accounts.remove(key));
+        if self.turns.pairs {
+            self.turns.accounts.retain(|(team, _), _| !team.has(job));
+        }
+        self.turns.standings.remove(&job);
+        if let Some(round) = &mut self.turns.round {
+            // The other of a pair keeps its turn, by itself.
+            if let Some(turn) = round.turns.remove(&job)
+                && let Some(other) = turn.team.members().find(|member| *member != job)
+            {
+                let alone = Turn { team: Team::alone(other), model: turn.model };
+                round.turns.insert(other, alone);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Shares of time: what a solver wants, what was received of it, and whose turn it is in a round.
+//!
+//! A solver says which part of the time a job should spend on which GPU model; a round turns that
+//! into stays. Plain data: only `ClusterState::apply` keeps the accounts.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{JobId, ModelId};
+use crate::units::{Span, Time};
+
+/// One job, or two that share GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Team {
+    /// The job, or the older of the two.
+    pub first: JobId,
+    /// The younger of the two.
+    pub second: Option<JobId>,
+}
+
+impl Team {
+    /// A job by itself.
+    pub fn alone(job: JobId) -> Team {
+        Team { first: job, second: None }
+    }
+
+    /// Two different jobs.
+    pub fn pair(one: JobId, other: JobId) -> Team {
+        assert_ne!(one, other, "a job does not share with itself");
+        Team { first: one.min(other), second: Some(one.max(other)) }
+    }
+
+    /// Its members.
+    pub fn members(self) -> impl Iterator<Item = JobId> {
+        [Some(self.first), self.second].into_iter().flatten()
+    }
+
+    /// Whether the job is a member.
+    pub fn has(self, job: JobId) -> bool {
+        self.first == job || self.second == Some(job)
+    }
+}
+
+/// Part of the time that a team should spend on GPUs of one model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Who.
+    pub team: Team,
+    /// On which GPUs.
+    pub model: ModelId,
+    /// Part of the time; [`Target::ALL`] is all of it.
+    pub share: u64,
+}
+
+impl Target {
+    /// All the time. So many, because a tiny share still goes before none.
+    pub const ALL: u64 = 1_000_000_000_000_000;
+}
+
+/// Where a job stood when it was last solved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The job.
+    pub job: JobId,
+    /// Steps that were left to do, in millionths.
+    pub steps_left: u64,
+    /// Steps per second with an equal part of the cluster to itself, in millionths.
+    pub isolated: u64,
+    /// Time that the work done before would have taken with such a part.
+    pub credit: Span,
+}
+
+/// What a solver answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Solution {
+    /// Shares of time; what is not named gets none.
+    pub targets: Vec<Target>,
+    /// Where every job stood that was solved for.
+    pub standings: Vec<Standing>,
+    /// Whether something else than an optimum was given.
+    pub fallback: bool,
+}
+
+/// The right of a team to GPUs of one model until the round is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who.
+    pub team: Team,
+    /// On which GPUs.
+    pub model: ModelId,
+}
+
+/// A round: who runs where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// Its number, from zero.
+    pub number: u64,
+    /// When it began.
+    pub began: Time,
+    /// The turns, each under every member of its team.
+    pub turns: BTreeMap<JobId, Turn>,
+    /// Whether the executor said that nothing more will come of it.
+    pub over: bool,
+}
+
+/// What a team was to receive on one model, and what it received, since the last solution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Part of the time that it should have, of [`Target::ALL`].
+    pub share: u64,
+    /// Time that it had, up to its last settlement.
+    pub served: Span,
+    /// Time that it should have had and did not, before the last solution; in microseconds.
+    pub deficit: i64,
+}

@@ -1,0 +1,73 @@
+//! One lease that the agent has not been told to forget.
+
+use hostler_core::decision::StopHow;
+use hostler_core::id::LeaseId;
+
+use crate::wire::{FromAgent, LeaseReport, Stage};
+
+/// Beats between two reports of a lease that goes on, at most: they only mend lost messages.
+const REPEAT_BEATS_MAX: u32 = 64;
+
+/// What the agent knows about a lease.
+#[derive(Debug)]
+pub(super) struct Held {
+    stage: Stage,
+    /// The last order to stop it.
+    pub stop: Option<(StopHow, u64)>,
+    /// The last progress, for a daemon that was away.
+    pub progress: Option<FromAgent>,
+    /// Beats until the stage is reported again, and the pause after that.
+    repeat_in: u32,
+    pause: u32,
+}
+
+impl Default for Held {
+    fn default() -> Held {
+        Held { stage: Stage::Starting, stop: None, progress: None, repeat_in: 1, pause: 1 }
+    }
+}
+
+impl Held {
+    /// Whether nothing of it runs any more.
+    pub fn is_over(&self) -> bool {
+        order(&self.stage) == 2
+    }
+
+    /// What the daemon is told.
+    pub fn report(&self, lease: LeaseId) -> LeaseReport {
+        LeaseReport { lease, stage: self.stage.clone() }
+    }
+
+    /// Takes a later stage; says whether it was one. The first end counts.
+    pub fn advance(&mut self, stage: Stage) -> bool {
+        if order(&stage) <= order(&self.stage) {
+            return false;
+        }
+        self.stage = stage;
+        (self.repeat_in, self.pause) = (1, 1);
+        true
+    }
+
+    /// Whether the report is repeated with this beat: always when it is over and the daemon has
+    /// not said `Forget`, else ever more rarely.
+    pub fn is_due(&mut self) -> bool {
+        if self.is_over() {
+            return true;
+        }
+        self.repeat_in -= 1;
+        if self.repeat_in > 0 {
+            return false;
+        }
+        self.pause = (self.pause * 2).min(REPEAT_BEATS_MAX);
+        self.repeat_in = self.pause;
+        true
+    }
+}
+
+fn order(stage: &Stage) -> u8 {
+    match stage {
+        Stage::Starting => 0,
+        Stage::Running => 1,
+        Stage::NotStarted { .. } | Stage::Ended { .. } | Stage::Unknown => 2,
+    }
+}

@@ -1,0 +1,420 @@
+//! What an agent does, without sockets, processes, files or clocks.
+//!
+//! `handle` takes what happened and gives what is to be done. Times are milliseconds of a clock
+//! that never goes back and counts sleep. Effects must be done in the order in which they stand; a
+//! lease is safe on disk before its `Launch` leaves.
+
+mod disk;
+mod fence;
+mod lease;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use hostler_core::decision::StopHow;
+use hostler_core::id::LeaseId;
+
+use crate::wire::{FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, ToAgent};
+
+pub use disk::{LeaseDisk, MemoryDisk};
+pub use fence::Alive;
+use lease::Held;
+use session::Session;
+
+/// What happened to an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentInput {
+    /// A connection to the daemon stands; the numbers of connections count up.
+    Connected {
+        /// Its number.
+        session: u64,
+    },
+    /// A connection is over.
+    Disconnected {
+        /// Its number.
+        session: u64,
+    },
+    /// The daemon said something.
+    Said {
+        /// Over which connection.
+        session: u64,
+        /// What.
+        message: ToAgent,
+    },
+    /// The shim of a lease was looked at, or told something; never [`Stage::Unknown`].
+    Seen {
+        /// The lease.
+        lease: LeaseId,
+        /// Where its tasks stand. A shim that is gone without a record of exits means
+        /// `Ended { exits: [], interrupted: true }`, after its remnants were killed.
+        stage: Stage,
+    },
+    /// A job told how far it is.
+    Progress {
+        /// Its lease.
+        lease: LeaseId,
+        /// Steps done.
+        step: u64,
+        /// Steps in all.
+        total: Option<u64>,
+        /// Whether a restart would go on from here.
+        saved: bool,
+    },
+    /// The use of the GPUs was read, in per cent.
+    GpuUse(Vec<u8>),
+    /// Time passed.
+    Tick,
+}
+
+/// What an agent wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentEffect {
+    /// Say something to the daemon.
+    Send {
+        /// Over which connection; nothing is sent when it is over.
+        session: u64,
+        /// What.
+        message: FromAgent,
+    },
+    /// End a connection.
+    Close {
+        /// Its number.
+        session: u64,
+        /// Why.
+        fault: String,
+        /// Whether to connect again.
+        retry: bool,
+    },
+    /// Start the shim of a lease. A fault comes back as `Seen` with `NotStarted`.
+    Launch(Box<StartOrder>),
+    /// Look at the shim of a lease that an earlier agent took on, and go on watching it. The answer
+    /// is `Seen`.
+    Watch {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Tell a shim to end its tasks; nothing to do when it is not there (it is told again when it
+    /// is seen).
+    Stop {
+        /// The lease.
+        lease: LeaseId,
+        /// With or without saving.
+        how: StopHow,
+        /// Milliseconds from the signal to the end by force.
+        grace_ms: u64,
+    },
+    /// Write down until when the shims may go on.
+    StillAlive(Alive),
+    /// Read a piece of output and send it as [`FromAgent::Output`].
+    ReadOutput {
+        /// Over which connection.
+        session: u64,
+        /// Number of the request.
+        request: u64,
+        /// The lease.
+        lease: LeaseId,
+        /// The task.
+        rank: u32,
+        /// Which stream.
+        stream: Stream,
+        /// From where; negative counts from the end.
+        offset: i64,
+        /// Whether nothing more will be written.
+        ended: bool,
+    },
+    /// What is kept of a lease beside its output may go.
+    Forgotten {
+        /// The lease.
+        lease: LeaseId,
+    },
+}
+
+/// The state of an agent.
+#[derive(Debug)]
+pub struct AgentCore<D> {
+    machine: Machine,
+    disk: D,
+    leases: BTreeMap<LeaseId, Held>,
+    session: Option<Session>,
+    alive: Option<Alive>,
+    gpu_use: Vec<u8>,
+    /// Whether something was written that is not synced.
+    unsynced: bool,
+}
+
+impl<D: LeaseDisk> AgentCore<D> {
+    /// An agent that goes on where the last one on this disk ended.
+    pub fn open(machine: Machine, disk: D) -> (AgentCore<D>, Vec<AgentEffect>) {
+        let held = disk.held();
+        let effects = held.iter().map(|lease| AgentEffect::Watch { lease: *lease }).collect();
+        let leases = held.into_iter().map(|lease| (lease, Held::default())).collect();
+        let core = AgentCore {
+            machine,
+            disk,
+            leases,
+            session: None,
+            alive: None,
+            gpu_use: Vec::new(),
+            unsynced: false,
+        };
+        (core, effects)
+    }
+
+    /// Takes in everything that happened until now; one sync of the disk covers all of it.
+    pub fn handle(&mut self, now_ms: u64, inputs: Vec<AgentInput>) -> Vec<AgentEffect> {
+        let mut effects = Vec::new();
+        for input in inputs {
+            self.take(now_ms, input, &mut effects);
+        }
+        self.sync(&mut effects);
+        effects
+    }
+
+    /// When `Tick` is due although nothing happens.
+    pub fn wake_at(&self) -> Option<u64> {
+        self.session.as_ref().map(Session::wake_at)
+    }
+
+    /// Until when the machine may go on; none before the first answer of the daemon.
+    pub fn alive(&self) -> Option<Alive> {
+        self.alive
+    }
+
+    /// Every lease that was not forgotten, and where it stands.
+    pub fn held(&self) -> impl Iterator<Item = LeaseReport> + '_ {
+        self.leases.iter().map(|(lease, held)| held.report(*lease))
+    }
+
+    /// The disk, for the next agent of this machine.
+    pub fn into_disk(self) -> D {
+        self.disk
+    }
+
+    fn take(&mut self, now_ms: u64, input: AgentInput, effects: &mut Vec<AgentEffect>) {
+        match input {
+            AgentInput::Connected { session } => self.connected(now_ms, session, effects),
+            AgentInput::Disconnected { session } => {
+                self.session.take_if(|current| current.number == session);
+            }
+            AgentInput::Said { session, message } => {
+                // What an old connection still delivers was sent before the daemon knew better.
+                if self.session.as_ref().is_some_and(|current| current.number == session) {
+                    self.said(now_ms, session, message, effects);
+                }
+            }
+            AgentInput::Seen { lease, stage } => self.seen(lease, stage, effects),
+            AgentInput::Progress { lease, step, total, saved } => {
+                let Some(held) = self.leases.get_mut(&lease) else { return };
+                held.progress = Some(FromAgent::Progress { lease, step, total, saved });
+                let progress = held.progress.clone();
+                self.send(progress, effects);
+            }
+            AgentInput::GpuUse(gpu_use) => self.gpu_use = gpu_use,
+            AgentInput::Tick => self.tick(now_ms, effects),
+        }
+    }
+
+    fn connected(&mut self, now_ms: u64, number: u64, effects: &mut Vec<AgentEffect>) {
+        self.session = Some(Session::new(number, now_ms));
+        let held = self.held().collect();
+        let machine = self.machine.clone();
+        let message = FromAgent::Hello { protocol: crate::wire::PROTOCOL, machine, held };
+        effects.push(AgentEffect::Send { session: number, message });
+    }
+
+    fn said(
+        &mut self,
+        now_ms: u64,
+        session: u64,
+        message: ToAgent,
+        effects: &mut Vec<AgentEffect>,
+    ) {
+        match message {
+            ToAgent::Welcome { node: _, beat_ms, fence_ms } => {
+                let current = self.session.as_mut().expect("the caller found the session");
+                let sent_ms = current.welcome(now_ms, beat_ms, fence_ms);
+                self.answered(sent_ms, effects);
+                let progress: Vec<_> =
+                    self.leases.values().filter_map(|held| held.progress.clone()).collect();
+                progress.into_iter().for_each(|message| self.send(Some(message), effects));
+            }
+            ToAgent::Refused { fault, retry } => {
+                self.session = None;
+                effects.push(AgentEffect::Close { session, fault, retry });
+            }
+            ToAgent::BeatSeen { number } => {
+                let current = self.session.as_mut().expect("the caller found the session");
+                if let Some(sent_ms) = current.beat_seen(number) {
+                    self.answered(sent_ms, effects);
+                }
+            }
+            ToAgent::Start(order) => self.start(now_ms, order, effects),
+            ToAgent::Stop { lease, how, grace_ms } => self.stop(lease, how, grace_ms, effects),
+            ToAgent::Forget { lease } => self.forget(lease, effects),
+            ToAgent::ReadOutput { request, lease, rank, stream, offset } => {
+                let ended = self.leases.get(&lease).is_none_or(|held| held.is_over());
+                let read = AgentEffect::ReadOutput {
+                    session,
+                    request,
+                    lease,
+                    rank,
+                    stream,
+                    offset,
+                    ended,
+                };
+                effects.push(read);
+            }
+        }
+    }
+
+    /// The daemon answered what was sent at `sent_ms`.
+    fn answered(&mut self, sent_ms: u64, effects: &mut Vec<AgentEffect>) {
+        let Some(fence_ms) = self.session.as_ref().and_then(Session::fence_ms) else { return };
+        let alive = Alive { sent_ms, fence_ms };
+        // Answers may come out of order; an older one proves less.
+        if self.alive.is_none_or(|before| before.sent_ms < sent_ms || before.fence_ms != fence_ms) {
+            self.alive = Some(alive);
+            effects.push(AgentEffect::StillAlive(alive));
+        }
+    }
+
+    /// Whether the daemon surely believes this machine to be alive.
+    fn is_trusted(&self, now_ms: u64) -> bool {
+        let welcomed = self.session.as_ref().and_then(Session::fence_ms).is_some();
+        welcomed && self.alive.is_some_and(|alive| !alive.is_over(now_ms))
+    }
+
+    fn start(&mut self, now_ms: u64, order: Box<StartOrder>, effects: &mut Vec<AgentEffect>) {
+        let lease = order.lease;
+        if self.disk.is_forgotten(lease) {
+            return self.report_unknown(lease, effects);
+        }
+        // Past the fence the job may already run elsewhere.
+        if !self.is_trusted(now_ms) {
+            return;
+        }
+        let Entry::Vacant(slot) = self.leases.entry(lease) else {
+            return self.report(lease, effects);
+        };
+        slot.insert(Held::default());
+        match self.disk.accept(lease) {
+            Ok(()) => {
+                self.unsynced = true;
+                effects.push(AgentEffect::Launch(order));
+            }
+            Err(fault) => self.not_started(lease, &fault, effects),
+        }
+    }
+
+    fn stop(
+        &mut self,
+        lease: LeaseId,
+        how: StopHow,
+        grace_ms: u64,
+        effects: &mut Vec<AgentEffect>,
+    ) {
+        let Some(held) = self.leases.get_mut(&lease) else {
+            // The order to start it may still be on its way and must not run then.
+            if !self.disk.is_forgotten(lease) && self.disk.forget(lease).is_ok() {
+                self.unsynced = true;
+            }
+            return self.report_unknown(lease, effects);
+        };
+        if held.is_over() {
+            return self.report(lease, effects);
+        }
+        held.stop = Some((how, grace_ms));
+        effects.push(AgentEffect::Stop { lease, how, grace_ms });
+    }
+
+    fn forget(&mut self, lease: LeaseId, effects: &mut Vec<AgentEffect>) {
+        // One that still runs stays held: its reports tell the daemon that it is wrong.
+        if !self.leases.get(&lease).is_some_and(Held::is_over) {
+            return;
+        }
+        // If that cannot be written, the daemon will be asked to say it again.
+        if self.disk.forget(lease).is_ok() {
+            self.leases.remove(&lease);
+            effects.push(AgentEffect::Forgotten { lease });
+        }
+    }
+
+    fn seen(&mut self, lease: LeaseId, stage: Stage, effects: &mut Vec<AgentEffect>) {
+        let Some(held) = self.leases.get_mut(&lease) else { return };
+        let changed = held.advance(stage);
+        if !held.is_over()
+            && let Some((how, grace_ms)) = held.stop
+        {
+            effects.push(AgentEffect::Stop { lease, how, grace_ms });
+        }
+        if changed {
+            self.report(lease, effects);
+        }
+    }
+
+    fn tick(&mut self, now_ms: u64, effects: &mut Vec<AgentEffect>) {
+        let Some(session) = self.session.as_mut() else { return };
+        let number = session.number;
+        if let Some(fault) = session.silence(now_ms) {
+            self.session = None;
+            effects.push(AgentEffect::Close { session: number, fault, retry: true });
+            return;
+        }
+        let Some(beat) = session.beat(now_ms) else { return };
+        let gpu_use = self.gpu_use.clone();
+        let message = FromAgent::Beat { number: beat, gpu_use };
+        effects.push(AgentEffect::Send { session: number, message });
+        for (lease, held) in &mut self.leases {
+            if held.is_due() {
+                let message = FromAgent::Report(held.report(*lease));
+                effects.push(AgentEffect::Send { session: number, message });
+            }
+        }
+    }
+
+    /// Makes the disk safe; without that nothing may be launched.
+    fn sync(&mut self, effects: &mut Vec<AgentEffect>) {
+        if !std::mem::take(&mut self.unsynced) {
+            return;
+        }
+        let Err(fault) = self.disk.sync() else { return };
+        let all = std::mem::take(effects);
+        for effect in all {
+            match effect {
+                AgentEffect::Launch(order) => self.not_started(order.lease, &fault, effects),
+                other => effects.push(other),
+            }
+        }
+    }
+
+    fn not_started(
+        &mut self,
+        lease: LeaseId,
+        fault: &std::io::Error,
+        effects: &mut Vec<AgentEffect>,
+    ) {
+        let fault = format!("cannot write down the order: {fault}; look at the agent's disk");
+        self.seen(lease, Stage::NotStarted { fault, of_machine: true }, effects);
+    }
+
+    fn report(&mut self, lease: LeaseId, effects: &mut Vec<AgentEffect>) {
+        let report = self.leases.get(&lease).map(|held| FromAgent::Report(held.report(lease)));
+        self.send(report, effects);
+    }
+
+    fn report_unknown(&mut self, lease: LeaseId, effects: &mut Vec<AgentEffect>) {
+        let report = LeaseReport { lease, stage: Stage::Unknown };
+        self.send(Some(FromAgent::Report(report)), effects);
+    }
+
+    /// Says something, once the daemon has accepted the connection; the rest is in `Hello`.
+    fn send(&self, message: Option<FromAgent>, effects: &mut Vec<AgentEffect>) {
+        let Some(session) = &self.session else { return };
+        if let (Some(message), Some(_)) = (message, session.fence_ms()) {
+            effects.push(AgentEffect::Send { session: session.number, message });
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The agent: runs jobs on one machine for the daemon.
+//!
+//! `core` decides (which leases are held, what is reported, when the machine is fenced) and has no
+//! socket, process or clock; everything else here does what it says. A job does not hang on the
+//! agent: a shim of its own keeps it, so the agent may be killed and started again at any time.
+
+mod cgroup;
+mod clock;
+mod connect;
+pub mod core;
+pub mod discover;
+mod environment;
+pub mod folder;
+pub mod gpus;
+mod journal;
+mod launch;
+mod mps;
+pub mod output;
+mod processes;
+pub mod progress;
+mod shell;
+pub mod shim;
+mod shims;
+pub mod user;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use self::core::{AgentCore, AgentInput};
+use self::discover::Said;
+use self::folder::DataFolder;
+use self::gpus::Gpus;
+use self::journal::Journal;
+use self::launch::Launcher;
+use self::shell::{INBOX_MAX, Incoming, Shell};
+
+pub use connect::{Daemon, DaemonError};
+pub use launch::JobSettings;
+
+/// Bytes of the last words of shims that are kept over a start: they rarely say anything.
+const SHIMS_LOG_BYTES_MAX: u64 = 1 << 20;
+
+/// Seconds between two looks at the use of the GPUs.
+const GPU_USE_SECS: u64 = 5;
+
+/// What an agent is told at its start.
+pub struct AgentOptions {
+    /// Where the daemon is.
+    pub daemon: Daemon,
+    /// Where it keeps what must survive it.
+    pub data: PathBuf,
+    /// What is said about the machine.
+    pub said: Said,
+    /// Its GPUs.
+    pub gpus: Gpus,
+    /// How jobs run.
+    pub jobs: JobSettings,
+    /// Whether jobs that share a GPU are kept apart by MPS.
+    pub share_gpus: bool,
+}
+
+/// Why an agent ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The data folder cannot be used.
+    #[error("cannot use the data folder `{path}`: {fault}")]
+    Data {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        fault: io::Error,
+    },
+    /// Another agent uses it.
+    #[error("another agent uses the data folder `{path}`; stop it, or set another folder")]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The daemon does not accept the token.
+    #[error("the daemon answers {status} to this agent's token; enrol the node again")]
+    Unwanted {
+        /// Status of its answer.
+        status: u16,
+    },
+    /// The daemon does not want this agent.
+    #[error("the daemon refuses this agent: {fault}")]
+    Refused {
+        /// Why.
+        fault: String,
+    },
+    /// It was told to stop.
+    #[error("the agent was stopped")]
+    Stopped,
+}
+
+/// Runs an agent until the daemon refuses it. Dropping the future stops it and leaves its jobs
+/// running: the next agent on the same data folder takes them over.
+pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
+    let AgentOptions { daemon, data: path, said, gpus, jobs, share_gpus } = options;
+    let cannot = |fault| AgentError::Data { path: path.clone(), fault };
+    let data = DataFolder::open(&path).map_err(cannot)?;
+    let taken = || AgentError::Taken { path: path.clone() };
+    let _lock = lock(&data).map_err(cannot)?.ok_or_else(taken)?;
+    let log = shims_log(&data).map_err(cannot)?;
+    let journal = Journal::open(&data.journal()).map_err(cannot)?;
+    let machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
+    tracing::info!(?machine, "agent");
+    let (inbox, incoming) = mpsc::channel(INBOX_MAX);
+    let _shims = Aborts(shims::listen(&data.agent_socket(), inbox.clone()).map_err(cannot)?);
+    let (core, first) = AgentCore::open(machine, journal);
+    let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
+    let launcher = Launcher { data, log, jobs, cgroup, mps_pipes, inbox: inbox.clone() };
+    let _sampling = Aborts(tokio::spawn(sample(gpus, inbox.clone())));
+    let shell = Shell::new(core, Arc::new(launcher));
+    // Whoever ends first says why; the other is dropped.
+    Err(tokio::select! {
+        fault = shell.run(first, incoming) => fault,
+        fault = connect::keep(daemon, inbox) => fault,
+    })
+}
+
+/// Keeps a second agent out.
+fn lock(data: &DataFolder) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    let path = data.path().join("agent.lock");
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    let free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    Ok(free.then_some(file))
+}
+
+/// The file for the last words of shims; a long one is begun anew.
+fn shims_log(data: &DataFolder) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.create(true).append(true).mode(0o600).open(data.shims_log())?;
+    if file.metadata()?.len() > SHIMS_LOG_BYTES_MAX {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+fn limits(data: &DataFolder) -> Option<PathBuf> {
+    let jobs = cgroup::prepare(data.path());
+    if let Err(fault) = &jobs {
+        tracing::warn!(%fault, "jobs run without limits of CPU and memory: no control groups");
+    }
+    jobs.ok()
+}
+
+fn shared(data: &DataFolder) -> Option<PathBuf> {
+    let pipes = mps::start(data.path());
+    if let Err(fault) = &pipes {
+        tracing::warn!(%fault, "jobs that share a GPU are not kept apart: MPS cannot be started");
+    }
+    pipes.ok()
+}
+
+/// Reads the use of the GPUs now and then.
+async fn sample(gpus: Gpus, inbox: mpsc::Sender<Incoming>) {
+    let gpus = Arc::new(gpus);
+    while !inbox.is_closed() {
+        let reader = gpus.clone();
+        let Ok(used) = tokio::task::spawn_blocking(move || reader.percent_used()).await else {
+            return;
+        };
+        if used.is_empty() {
+            return;
+        }
+        let _ = inbox.send(Incoming::Happened(AgentInput::GpuUse(used))).await;
+        tokio::time::sleep(Duration::from_secs(GPU_USE_SECS)).await;
+    }
+}
+
+/// A task that ends with its owner.
+struct Aborts(JoinHandle<()>);
+
+impl Drop for Aborts {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

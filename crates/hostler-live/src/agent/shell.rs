@@ -1,0 +1,250 @@
+//! Does what the core says: sends, starts, stops, writes and reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::sleep;
+
+use hostler_core::id::LeaseId;
+
+use super::AgentError;
+use super::clock::{boot_ms, until};
+use super::core::{AgentCore, AgentEffect, AgentInput};
+use super::folder::{LeaseFolder, overwrite, write_json};
+use super::journal::Journal;
+use super::launch::Launcher;
+use super::output::{Piece, read_piece};
+use super::shim::StopTold;
+use crate::limits::OUTPUT_LEASES_MAX;
+use crate::wire::{FromAgent, Stream};
+
+/// Things that wait for the agent; senders wait beyond that.
+pub(super) const INBOX_MAX: usize = 4096;
+
+/// Things that are taken in together, with one sync of the disk.
+const BATCH_MAX: usize = 256;
+
+/// Milliseconds without anything after which the core is asked anyway.
+const IDLE_MS: u64 = 60_000;
+
+/// What arrives at the agent.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// For the core.
+    Happened(AgentInput),
+    /// A connection stands; it ends when the sender is dropped.
+    Connected { session: u64, sender: mpsc::Sender<FromAgent> },
+    /// A shim can be told something.
+    ShimCame { lease: LeaseId, sender: mpsc::Sender<StopTold> },
+    /// A shim is gone, or was too slow.
+    ShimLeft { lease: LeaseId },
+}
+
+/// The agent's hands.
+pub(super) struct Shell {
+    core: AgentCore<Journal>,
+    launcher: Arc<Launcher>,
+    session: Option<(u64, mpsc::Sender<FromAgent>)>,
+    shims: BTreeMap<LeaseId, mpsc::Sender<StopTold>>,
+    /// Wakes who watches a lease.
+    watched: BTreeMap<LeaseId, Arc<Notify>>,
+    /// Folders that are kept for their output only.
+    over: BTreeSet<LeaseId>,
+}
+
+impl Shell {
+    pub fn new(core: AgentCore<Journal>, launcher: Arc<Launcher>) -> Shell {
+        let (shims, watched) = (BTreeMap::new(), BTreeMap::new());
+        let mut over = folders(&launcher.data.path().join("leases"));
+        core.held().for_each(|report| _ = over.remove(&report.lease));
+        Shell { core, launcher, session: None, shims, watched, over }
+    }
+
+    /// Works until the daemon refuses this agent for good.
+    pub async fn run(
+        mut self,
+        first: Vec<AgentEffect>,
+        mut inbox: mpsc::Receiver<Incoming>,
+    ) -> AgentError {
+        if let Err(fault) = self.act(first) {
+            return fault;
+        }
+        let mut batch = Vec::new();
+        loop {
+            let wake_ms = self.core.wake_at().unwrap_or_else(|| boot_ms() + IDLE_MS);
+            tokio::select! {
+                count = inbox.recv_many(&mut batch, BATCH_MAX) => if count == 0 {
+                    return AgentError::Stopped;
+                },
+                () = sleep(until(wake_ms).min(Duration::from_millis(IDLE_MS))) => {}
+            }
+            let mut inputs: Vec<_> =
+                batch.drain(..).filter_map(|incoming| self.take(incoming)).collect();
+            inputs.push(AgentInput::Tick);
+            let effects = blocking(|| self.core.handle(boot_ms(), inputs));
+            if let Err(fault) = self.act(effects) {
+                return fault;
+            }
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) -> Option<AgentInput> {
+        match incoming {
+            Incoming::Happened(input) => {
+                if let AgentInput::Disconnected { session } = &input {
+                    self.session.take_if(|(current, _)| current == session);
+                }
+                Some(input)
+            }
+            Incoming::Connected { session, sender } => {
+                self.session = Some((session, sender));
+                Some(AgentInput::Connected { session })
+            }
+            Incoming::ShimCame { lease, sender } => {
+                self.shims.insert(lease, sender);
+                None
+            }
+            Incoming::ShimLeft { lease } => {
+                self.shims.remove(&lease);
+                self.watched.get(&lease).into_iter().for_each(|woken| woken.notify_one());
+                None
+            }
+        }
+    }
+
+    fn act(&mut self, effects: Vec<AgentEffect>) -> Result<(), AgentError> {
+        effects.into_iter().try_for_each(|effect| self.act_one(effect))
+    }
+
+    fn act_one(&mut self, effect: AgentEffect) -> Result<(), AgentError> {
+        match effect {
+            AgentEffect::Send { session, message } => self.send(session, message),
+            AgentEffect::Close { session, fault, retry } => {
+                self.session.take_if(|(current, _)| *current == session);
+                if !retry {
+                    return Err(AgentError::Refused { fault });
+                }
+                tracing::warn!(fault, "the connection is given up");
+            }
+            AgentEffect::Launch(order) => {
+                let woken = self.watcher(order.lease);
+                tokio::spawn(self.launcher.clone().launch(*order, woken));
+            }
+            AgentEffect::Watch { lease } => {
+                let (woken, launcher) = (self.watcher(lease), self.launcher.clone());
+                tokio::spawn(async move { launcher.watch(lease, None, woken).await });
+            }
+            AgentEffect::Stop { lease, how, grace_ms } => {
+                // One that cannot be told now is told when it is seen.
+                if let Some(shim) = self.shims.get(&lease) {
+                    let _ = shim.try_send(StopTold { how, grace_ms });
+                }
+            }
+            AgentEffect::StillAlive(alive) => {
+                let path = self.launcher.data.alive();
+                // A full disk is no reason to end jobs: the old file has room for the new value.
+                let written =
+                    write_json(&path, &alive, false).or_else(|_| overwrite(&path, &alive));
+                if let Err(fault) = written {
+                    tracing::error!(%fault, "cannot write the fence; jobs will end when it comes");
+                }
+            }
+            AgentEffect::ReadOutput { session, request, lease, rank, stream, offset, ended } => {
+                let read = Read { request, lease, rank, stream, offset, ended };
+                self.read(session, read);
+            }
+            AgentEffect::Forgotten { lease } => self.forget(lease),
+        }
+        Ok(())
+    }
+
+    fn watcher(&mut self, lease: LeaseId) -> Arc<Notify> {
+        self.watched.entry(lease).or_default().clone()
+    }
+
+    fn send(&mut self, session: u64, message: FromAgent) {
+        let Some((_, sender)) = self.session.as_ref().filter(|(current, _)| *current == session)
+        else {
+            return;
+        };
+        if sender.try_send(message).is_err() {
+            // Nobody reads any more: end it, the next connection begins with everything.
+            self.session = None;
+        }
+    }
+
+    fn read(&self, session: u64, read: Read) {
+        let Some((_, sender)) = self.session.as_ref().filter(|(current, _)| *current == session)
+        else {
+            return;
+        };
+        let (sender, folder) = (sender.clone(), self.launcher.data.lease(read.lease));
+        tokio::task::spawn_blocking(move || {
+            let _ = sender.try_send(read.answer(&folder));
+        });
+    }
+
+    fn forget(&mut self, lease: LeaseId) {
+        self.shims.remove(&lease);
+        self.watched.remove(&lease);
+        self.over.insert(lease);
+        let oldest = (self.over.len() > OUTPUT_LEASES_MAX).then(|| self.over.pop_first());
+        let oldest = oldest.flatten().map(|lease| self.launcher.data.lease(lease));
+        let folder = self.launcher.data.lease(lease);
+        tokio::task::spawn_blocking(move || tidy(&folder, oldest));
+    }
+}
+
+/// Keeps the output of a lease that is over and drops the rest, secrets first.
+fn tidy(folder: &LeaseFolder, oldest: Option<LeaseFolder>) {
+    for file in [folder.order(), folder.pids(), folder.socket()] {
+        let _ = std::fs::remove_file(file);
+    }
+    if let Some(oldest) = oldest {
+        let _ = std::fs::remove_dir_all(oldest.path());
+    }
+}
+
+/// A request for output.
+struct Read {
+    request: u64,
+    lease: LeaseId,
+    rank: u32,
+    stream: Stream,
+    offset: i64,
+    ended: bool,
+}
+
+impl Read {
+    fn answer(self, folder: &LeaseFolder) -> FromAgent {
+        let (piece, fault) = match read_piece(folder.path(), self.rank, self.stream, self.offset) {
+            Ok(piece) => (piece, None),
+            Err(fault) => {
+                let fault = format!("no output of lease {} here: {fault}", self.lease.0);
+                (Piece { at_end: true, ..Piece::default() }, Some(fault))
+            }
+        };
+        let Piece { offset, text, bytes, at_end } = piece;
+        let last = fault.is_some() || (self.ended && at_end);
+        FromAgent::Output { request: self.request, offset, text, bytes, last, fault }
+    }
+}
+
+/// Leases that have a folder.
+fn folders(path: &Path) -> BTreeSet<LeaseId> {
+    let Ok(entries) = std::fs::read_dir(path) else { return BTreeSet::new() };
+    let number = |name: std::ffi::OsString| name.to_str()?.parse().ok().map(LeaseId);
+    entries.filter_map(|entry| number(entry.ok()?.file_name())).collect()
+}
+
+/// Lets other tasks go on elsewhere while this one waits for the disk, where there is an elsewhere.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}

@@ -1,0 +1,184 @@
+//! The shim: one small process for each lease that keeps its tasks while agents come and go.
+//!
+//! It holds a lock for as long as it lives, is the parent that orphans of the job come back to,
+//! pumps output into files, ends the tasks when it is told or the fence comes, and writes down how
+//! they ended. If the shim itself is killed, the kernel kills the tasks. Signals of a stop: one
+//! with saving sends SIGUSR1 to the processes that handle it and SIGTERM to all at half the grace;
+//! where none handles it, and for a stop without saving, SIGTERM comes at once. SIGKILL ends the
+//! grace, for everything below the shim.
+
+mod link;
+mod output;
+mod progress;
+mod remnants;
+mod run;
+mod task;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use hostler_core::decision::StopHow;
+use hostler_core::id::LeaseId;
+
+use super::folder::{self, LeaseFolder, make_safe, read_json, write_json};
+use super::user::JobUser;
+use crate::wire::{Stage, StartOrder, TaskExit};
+
+#[cfg(test)]
+pub(super) use output::Segments;
+pub use remnants::{Remnants, kill_remnants};
+pub use task::exec as task;
+
+/// Events that wait for the shim at most; progress beyond that is dropped, the rest waits.
+const EVENTS_MAX: usize = 256;
+
+/// Tries to write down the end, a second apart: a full disk may be emptied meanwhile.
+const END_TRIES_MAX: u32 = 600;
+
+/// Looks for whether a lease that ended was forgotten, and the time between them.
+const FORGOTTEN_LOOKS: u32 = 4;
+const FORGOTTEN_LOOK_MS: u64 = 50;
+
+/// What a shim is told, in a file that only its owner may read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ShimOrder {
+    /// The daemon's order.
+    pub order: StartOrder,
+    /// Folder that the tasks run in.
+    pub workdir: PathBuf,
+    /// `HOSTLER_CHECKPOINT_DIR`.
+    pub checkpoint_dir: PathBuf,
+    /// Where the job tells its progress.
+    pub socket: PathBuf,
+    /// Where the agent listens.
+    pub agent_socket: PathBuf,
+    /// Where the fence is written.
+    pub alive: PathBuf,
+    /// `PATH` of the tasks.
+    pub path: String,
+    /// Who they run as; the agent's own user when none.
+    pub user: Option<JobUser>,
+    /// Below which control group they get theirs.
+    pub cgroup: Option<PathBuf>,
+    /// Where MPS listens, when GPUs are shared.
+    pub mps_pipes: Option<PathBuf>,
+    /// Bytes of one file of output.
+    pub segment_bytes: u64,
+    /// Files that are kept of each stream; the oldest go.
+    pub segments_max: usize,
+}
+
+/// What a shim says to the agent, one JSON object per line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "say")]
+pub enum FromShim {
+    /// Where the tasks stand.
+    Stands {
+        /// The lease.
+        lease: LeaseId,
+        /// Where.
+        stage: Stage,
+    },
+    /// The job told how far it is.
+    Progress {
+        /// The lease.
+        lease: LeaseId,
+        /// How far.
+        progress: Progress,
+    },
+}
+
+/// What the agent says to a shim: end the tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopTold {
+    /// With or without saving.
+    pub how: StopHow,
+    /// Milliseconds from the signal to the end by force.
+    pub grace_ms: u64,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Steps done over all its stays.
+    pub step: u64,
+    /// Steps in all, if it knows.
+    pub total: Option<u64>,
+    /// Whether a restart would go on from here.
+    pub saved: bool,
+}
+
+/// What happens to a shim.
+#[derive(Debug)]
+enum Happened {
+    /// A process below it ended.
+    Exited { pid: u32, exit: TaskExit },
+    /// Nothing is below it any more.
+    Empty,
+    /// The agent wants the tasks ended.
+    Stop(StopTold),
+    /// The job told how far it is.
+    Progress(Progress),
+}
+
+/// Runs the lease of a folder to its end. Does nothing when another shim has it or it is over.
+pub fn main(path: &Path) -> io::Result<()> {
+    let folder = LeaseFolder::at(path);
+    // A shim that was started from a shell to look at it leads a group already; that is no harm.
+    let _ = rustix::process::setsid();
+    let Some(_lock) = take_over(&folder)? else { return Ok(()) };
+    let shim: ShimOrder = read_json(&folder.order())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "cannot read `order.json`"))?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let (happened, inbox) = sync_channel(EVENTS_MAX);
+    let link = link::Link::start(&shim, happened.clone());
+    let listening = progress::listen(&shim, happened.clone());
+    let started = listening.and_then(|()| task::start(&shim, &folder, &happened));
+    let stage = match started {
+        Ok(started) => run::until_over(&shim, started, &link, &inbox),
+        Err(fault) => {
+            let of_machine = folder::is_of_machine(fault.kind());
+            Stage::NotStarted { fault: fault.to_string(), of_machine }
+        }
+    };
+    finish(&folder, &link, stage);
+    Ok(())
+}
+
+/// Takes the lock of a lease that is not over. Who holds it may write its end, nobody else.
+fn take_over(folder: &LeaseFolder) -> io::Result<Option<File>> {
+    let lock = folder.lock()?;
+    Ok(lock.filter(|_| !folder.end().exists()))
+}
+
+/// Writes down the end and tells it. The record is made safe only where nobody forgets the lease
+/// soon: once the daemon knows the end, a loss of power does not matter.
+fn finish(folder: &LeaseFolder, link: &link::Link, stage: Stage) {
+    let _ = std::fs::remove_file(folder.socket());
+    for attempt in 1..=END_TRIES_MAX {
+        match write_json(&folder.end(), &stage, false) {
+            Ok(()) => break,
+            // The agent may be able to tell the daemon although the disk is full.
+            Err(_) if attempt == 1 => link.say(stage.clone()),
+            Err(_) => {}
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    link.say(stage);
+    for _ in 0..FORGOTTEN_LOOKS {
+        std::thread::sleep(Duration::from_millis(FORGOTTEN_LOOK_MS));
+        // The agent removes the order when the lease is forgotten.
+        if !folder.order().exists() {
+            return;
+        }
+    }
+    // Without that a loss of power makes the job run again, which is no fault of the record.
+    let _ = make_safe(&folder.end());
+}

@@ -1,0 +1,95 @@
+//! What a shim leaves behind when it is killed: its tasks die with it, what they started may not.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use super::ShimOrder;
+use super::task::group_name;
+use crate::agent::cgroup::Group;
+use crate::agent::processes::{self, Process};
+
+/// Looks for remnants before giving up for now.
+const LOOKS_MAX: u32 = 100;
+
+/// Milliseconds between them.
+const LOOK_MS: u64 = 10;
+
+/// Where remnants of a lease may be found; written before any of its commands runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Remnants {
+    /// The start of the machine that this is about.
+    boot_id: String,
+    /// First processes of the tasks; each leads a session.
+    tasks: Vec<TaskPid>,
+    /// Value of `HOSTLER_SOCKET`, which no other job has.
+    socket: String,
+    /// Control groups.
+    groups: Vec<PathBuf>,
+}
+
+/// The first process of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskPid {
+    /// The task.
+    pub rank: u32,
+    /// The process.
+    pub pid: u32,
+    /// When it was started.
+    pub started: u64,
+}
+
+impl Remnants {
+    /// Where those of a lease are to be looked for.
+    pub fn of(shim: &ShimOrder, tasks: Vec<TaskPid>) -> Remnants {
+        let group = |task: &TaskPid| Some(shim.cgroup.as_ref()?.join(group_name(shim, task.rank)));
+        let groups = tasks.iter().filter_map(group).collect();
+        let socket = shim.socket.display().to_string();
+        Remnants { boot_id: processes::boot_id(), tasks, socket, groups }
+    }
+
+    fn find(&self) -> Vec<u32> {
+        let all = processes::processes();
+        let mut grouped = BTreeSet::new();
+        for path in &self.groups {
+            grouped.extend(Group::named(path, "").pids());
+        }
+        let ours = |process: &&Process| {
+            !process.ended
+                && (grouped.contains(&process.pid)
+                    || self.tasks.iter().any(|task| in_session(task, process, &all))
+                    || processes::has_variable(process.pid, "HOSTLER_SOCKET", &self.socket))
+        };
+        all.iter().filter(ours).map(|process| process.pid).collect()
+    }
+}
+
+/// Whether a process is in the session of a task. A number that was given to another process since
+/// names no session of ours.
+fn in_session(task: &TaskPid, process: &Process, all: &[Process]) -> bool {
+    let leader = all.iter().find(|leader| leader.pid == task.pid);
+    process.session == task.pid
+        && process.started >= task.started
+        && leader.is_none_or(|leader| leader.started == task.started)
+}
+
+/// Kills what is left of a lease whose shim is dead; says whether nothing is left.
+pub fn kill_remnants(remnants: &Remnants) -> bool {
+    if remnants.boot_id != processes::boot_id() {
+        return true;
+    }
+    for _ in 0..LOOKS_MAX {
+        let found = remnants.find();
+        if found.is_empty() {
+            remnants.groups.iter().for_each(|path| Group::named(path, "").remove());
+            return true;
+        }
+        found.into_iter().for_each(|pid| processes::signal(pid, Signal::KILL));
+        thread::sleep(Duration::from_millis(LOOK_MS));
+    }
+    false
+}

@@ -1,0 +1,209 @@
+//! From the start of the tasks to the moment at which nothing of them is left.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use hostler_core::decision::StopHow;
+
+use super::link::Link;
+use super::task::Started;
+use super::{Happened, Progress, ShimOrder, StopTold};
+use crate::agent::clock::{boot_ms, until};
+use crate::agent::core::Alive;
+use crate::agent::folder::read_json;
+use crate::agent::processes::{self, Process};
+use crate::wire::{Stage, TaskExit};
+
+/// Milliseconds between two looks for processes that are to be killed.
+const SWEEP_MS: u64 = 20;
+
+/// Milliseconds for what the tasks left behind to end by itself. Most leave nothing, and to look
+/// through all processes of a machine costs more than a short job.
+const LEFT_MS: u64 = 10;
+
+/// Milliseconds between two reports of progress: a fast loop must not flood the daemon.
+const PROGRESS_MS: u64 = 500;
+
+/// Milliseconds that the shim sleeps at most: timers stand still while a machine sleeps.
+const SLEEP_MS_MAX: u64 = 5000;
+
+/// Milliseconds for the last output after every process is gone.
+const DRAIN_MS: u64 = 1000;
+
+/// Waits for the end of all tasks, and brings it about when it must.
+pub(super) fn until_over(
+    shim: &ShimOrder,
+    started: Started,
+    link: &Link,
+    inbox: &Receiver<Happened>,
+) -> Stage {
+    link.say(Stage::Running);
+    let mut run = Run {
+        shim,
+        started,
+        link,
+        exits: Vec::new(),
+        ending: None,
+        interrupted: false,
+        left: false,
+        alive: read_json(&shim.alive),
+        progress: None,
+        progress_at_ms: 0,
+    };
+    loop {
+        let wake_ms = run.act(boot_ms());
+        let pause = until(wake_ms).min(Duration::from_millis(SLEEP_MS_MAX));
+        match inbox.recv_timeout(pause) {
+            Ok(Happened::Empty) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(happened) => run.take(happened),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    run.finish()
+}
+
+struct Run<'a> {
+    shim: &'a ShimOrder,
+    started: Started,
+    link: &'a Link,
+    /// In the order in which they ended.
+    exits: Vec<TaskExit>,
+    ending: Option<Ending>,
+    /// Whether the ending was wanted from outside.
+    interrupted: bool,
+    /// Whether all tasks have ended and only what they started may be left.
+    left: bool,
+    alive: Option<Alive>,
+    progress: Option<Progress>,
+    progress_at_ms: u64,
+}
+
+/// Tasks that are being ended.
+#[derive(Clone, Copy)]
+struct Ending {
+    /// When SIGTERM is due, unless it was sent.
+    ask_ms: Option<u64>,
+    /// When SIGKILL is due.
+    kill_ms: u64,
+}
+
+impl Run<'_> {
+    /// Does what is due and says when to look again.
+    fn act(&mut self, now_ms: u64) -> u64 {
+        let mut wake_ms = self.fence(now_ms);
+        if self.exits.len() == self.started.tasks.len() && !self.left {
+            // What the tasks left behind goes with them.
+            self.left = true;
+            self.ending = Some(Ending { ask_ms: None, kill_ms: now_ms + LEFT_MS });
+        }
+        if let Some(ending) = &mut self.ending {
+            if ending.ask_ms.is_some_and(|ask_ms| ask_ms <= now_ms) {
+                ending.ask_ms = None;
+                terminate(&everything());
+            }
+            let kill_ms = ending.kill_ms;
+            wake_ms = wake_ms.min(kill_ms).min(ending.ask_ms.unwrap_or(kill_ms));
+            if kill_ms <= now_ms {
+                everything().iter().for_each(|it| processes::signal(it.pid, Signal::KILL));
+                wake_ms = now_ms + SWEEP_MS;
+            }
+        }
+        if let Some(progress) = self.progress {
+            let due_ms = self.progress_at_ms + PROGRESS_MS;
+            if due_ms > now_ms {
+                return wake_ms.min(due_ms);
+            }
+            (self.progress, self.progress_at_ms) = (None, now_ms);
+            self.link.tell(progress);
+        }
+        wake_ms
+    }
+
+    /// Ends the tasks when the daemon has not been heard for too long. The file is read again only
+    /// when the last known value runs out.
+    fn fence(&mut self, now_ms: u64) -> u64 {
+        let grace_ms = self.shim.order.grace_ms;
+        if self.alive.is_none_or(|alive| alive.ask_ms(grace_ms) <= now_ms) {
+            self.alive = read_json(&self.shim.alive).or(self.alive);
+        }
+        // The agent writes the file before it starts anything: without it there is nobody to trust.
+        let alive = self.alive.unwrap_or(Alive { sent_ms: 0, fence_ms: 0 });
+        let ask_ms = alive.ask_ms(grace_ms);
+        if ask_ms > now_ms {
+            return ask_ms;
+        }
+        self.end(now_ms, StopHow::Checkpoint, alive.end_ms().saturating_sub(now_ms), true);
+        now_ms + SLEEP_MS_MAX
+    }
+
+    fn take(&mut self, happened: Happened) {
+        match happened {
+            Happened::Exited { pid, exit } => {
+                let tasks = &self.started.tasks;
+                let Some(task) = tasks.iter().find(|task| task.pid == pid) else { return };
+                self.exits.push(TaskExit { rank: task.rank, ..exit });
+                if exit.code != Some(0) {
+                    // A gang without one of its members only waits for it.
+                    self.end(boot_ms(), StopHow::Kill, self.shim.order.grace_ms, false);
+                }
+            }
+            Happened::Stop(StopTold { how, grace_ms }) => {
+                self.end(boot_ms(), how, grace_ms, true);
+            }
+            Happened::Progress(progress) => self.progress = Some(progress),
+            Happened::Empty => {}
+        }
+    }
+
+    /// Begins to end the tasks, or ends them sooner than was said before.
+    fn end(&mut self, now_ms: u64, how: StopHow, grace_ms: u64, from_outside: bool) {
+        let kill_ms = now_ms.saturating_add(grace_ms);
+        if let Some(ending) = &mut self.ending {
+            ending.kill_ms = ending.kill_ms.min(kill_ms);
+            return;
+        }
+        self.interrupted = from_outside;
+        let ask_ms = match how {
+            StopHow::Checkpoint if grace_ms > 0 && ask_to_save() => now_ms + grace_ms / 2,
+            StopHow::Checkpoint | StopHow::Kill => now_ms,
+        };
+        self.ending = Some(Ending { ask_ms: Some(ask_ms), kill_ms });
+    }
+
+    fn finish(mut self) -> Stage {
+        if let Some(progress) = self.progress.take() {
+            self.link.tell(progress);
+        }
+        let end = Instant::now() + Duration::from_millis(DRAIN_MS);
+        for pump in self.started.pumps {
+            // A pipe may have been handed to a process elsewhere; it is not waited for.
+            while !pump.is_finished() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        self.started.groups.iter().for_each(|group| group.remove());
+        Stage::Ended { exits: self.exits, interrupted: self.interrupted }
+    }
+}
+
+/// All processes of the job.
+fn everything() -> Vec<Process> {
+    processes::below(std::process::id(), &processes::processes())
+}
+
+fn ask_to_save() -> bool {
+    let mut listeners = everything();
+    listeners.retain(|process| processes::catches(process.pid, Signal::USR1));
+    listeners.iter().for_each(|process| processes::signal(process.pid, Signal::USR1));
+    !listeners.is_empty()
+}
+
+fn terminate(family: &[Process]) {
+    for process in family {
+        processes::signal(process.pid, Signal::TERM);
+        // One that is stopped would sleep through it.
+        processes::signal(process.pid, Signal::CONT);
+    }
+}

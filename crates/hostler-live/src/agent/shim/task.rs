@@ -1,0 +1,163 @@
+//! Starting the tasks of a lease: a small stage of this same program is started as the job's user,
+//! waits until its number is written down and its limits are set, and becomes the command.
+//!
+//! The stage makes a session of its own and asks the kernel to be killed with the shim. That wish
+//! is lost when a process changes its user, which is why it cannot be made before.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::SyncSender;
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitOptions, WaitStatus};
+
+use super::output::{Segments, pump};
+use super::remnants::{Remnants, TaskPid};
+use super::{Happened, ShimOrder};
+use crate::agent::cgroup::Group;
+use crate::agent::environment::environment;
+use crate::agent::folder::{LeaseFolder, write_json};
+use crate::agent::processes;
+use crate::wire::{TaskExit, TaskOrder};
+
+/// Exit codes of the stage, as shells use them.
+const CANNOT_RUN: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
+/// Exit code of a stage that was not told to go on.
+const NOT_TOLD: i32 = 125;
+
+/// The tasks of a lease, all of them running.
+#[derive(Debug)]
+pub(super) struct Started {
+    /// Their numbers and processes.
+    pub tasks: Vec<TaskPid>,
+    /// What carries their output into files.
+    pub pumps: Vec<thread::JoinHandle<()>>,
+    /// Their control groups.
+    pub groups: Vec<Group>,
+}
+
+/// Starts all tasks or none.
+pub(super) fn start(
+    shim: &ShimOrder,
+    folder: &LeaseFolder,
+    happened: &SyncSender<Happened>,
+) -> io::Result<Started> {
+    let mut started = Started { tasks: Vec::new(), pumps: Vec::new(), groups: Vec::new() };
+    let mut stages = Vec::new();
+    for task in &shim.order.tasks {
+        // A fault drops the stages before it: their pipes end and they leave without having run.
+        let (child, group) = prepare(shim, task)?;
+        let seen = processes::process(child.id()).map_or(0, |process| process.started);
+        started.tasks.push(TaskPid { rank: task.rank, pid: child.id(), started: seen });
+        started.groups.extend(group);
+        stages.push((task.rank, child));
+    }
+    let remnants = Remnants::of(shim, started.tasks.clone());
+    write_json(&folder.pids(), &remnants, false)?;
+    for (rank, child) in stages {
+        started.pumps.extend(release(shim, folder, rank, child));
+    }
+    let happened = happened.clone();
+    thread::spawn(move || reap(&happened));
+    Ok(started)
+}
+
+fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Group>)> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0("hostler")
+        .args(["shim", "--task", &std::process::id().to_string(), "--"])
+        .args(&shim.order.command)
+        .env_clear()
+        .envs(environment(shim, task))
+        .current_dir(&shim.workdir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(user) = &shim.user {
+        // The standard library drops all other groups with it.
+        command.uid(user.uid).gid(user.gid);
+    }
+    let child = command.spawn().map_err(|fault| cannot_start(shim, &fault))?;
+    let Some(jobs) = &shim.cgroup else { return Ok((child, None)) };
+    let group = Group::named(jobs, &group_name(shim, task.rank));
+    group.make(shim.order.cpu_milli, shim.order.mem_mib)?;
+    group.add(child.id())?;
+    Ok((child, Some(group)))
+}
+
+/// Name of a task's control group.
+pub(super) fn group_name(shim: &ShimOrder, rank: u32) -> String {
+    format!("lease-{}-{rank}", shim.order.lease.0)
+}
+
+fn cannot_start(shim: &ShimOrder, fault: &io::Error) -> io::Error {
+    let folder = shim.workdir.display();
+    let user = shim.user.as_ref().map_or("the agent's user", |user| &user.name);
+    io::Error::new(fault.kind(), format!("cannot start in `{folder}` as `{user}`: {fault}"))
+}
+
+/// Lets a stage go on and takes its output.
+fn release(
+    shim: &ShimOrder,
+    folder: &LeaseFolder,
+    rank: u32,
+    mut child: Child,
+) -> [thread::JoinHandle<()>; 2] {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let stdout = stdout.expect("the stage was started with pipes");
+    let stderr = stderr.expect("the stage was started with pipes");
+    let segments = |stream: &str| {
+        Segments::new(folder.path(), &format!("{stream}-{rank}"), shim.segment_bytes)
+            .keep(shim.segments_max)
+    };
+    let (out, err) = (segments("stdout"), segments("stderr"));
+    let pumps = [thread::spawn(|| pump(stdout, out)), thread::spawn(|| pump(stderr, err))];
+    // A stage that was killed meanwhile is seen as an exit.
+    let _ = child.stdin.take().expect("the stage was started with pipes").write_all(b"g");
+    pumps
+}
+
+/// Reads off every process that ends below this one, until there is none.
+fn reap(happened: &SyncSender<Happened>) {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) => {
+                let Ok(pid) = u32::try_from(pid.as_raw_nonzero().get()) else { continue };
+                let _ = happened.send(Happened::Exited { pid, exit: exit(status) });
+            }
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    let _ = happened.send(Happened::Empty);
+}
+
+fn exit(status: WaitStatus) -> TaskExit {
+    TaskExit { rank: 0, code: status.exit_status(), signal: status.terminating_signal() }
+}
+
+/// The stage: becomes the command once the shim says so. Returns an exit code when that failed.
+pub fn exec(parent: u32, command: &[String]) -> i32 {
+    let _ = rustix::process::setsid();
+    let bound = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let alive = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+    // A shim that died before the wish was made kills nobody.
+    if bound.is_err() || alive != i32::try_from(parent).ok() {
+        return NOT_TOLD;
+    }
+    let Some((program, arguments)) = command.split_first() else {
+        return CANNOT_RUN;
+    };
+    if !matches!(io::stdin().read(&mut [0]), Ok(1)) {
+        return NOT_TOLD;
+    }
+    let fault = Command::new(program).args(arguments).stdin(Stdio::null()).exec();
+    let _ = writeln!(io::stderr(), "hostler: cannot run `{program}`: {fault}");
+    let missing = fault.kind() == io::ErrorKind::NotFound;
+    if missing { NOT_FOUND } else { CANNOT_RUN }
+}

@@ -1,0 +1,136 @@
+//! The words of the REST interface besides jobs themselves: what the server writes and the client
+//! reads.
+//!
+//! Plain data. Nothing here knows how it is stored or who may see it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::job::{JobState, JobView};
+use crate::store::Role;
+use crate::wire::Stream;
+
+/// Version of the interface, as the first part of every path.
+pub const PREFIX: &str = "/api/v1";
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// What is wrong, with the value.
+    pub error: String,
+    /// What to do about it; may be empty.
+    #[serde(default)]
+    pub hint: String,
+}
+
+/// Jobs that a request made: their numbers are adjacent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Accepted {
+    /// The first one.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// Part of a list of jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobPage {
+    /// The jobs.
+    pub jobs: Vec<JobView>,
+    /// Where the next part begins, for `cursor`; none at the end.
+    pub next: Option<u32>,
+}
+
+/// Which jobs are listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct JobFilter {
+    /// Only jobs in this state.
+    #[param(inline)]
+    pub state: Option<JobState>,
+    /// Only jobs of this tenant.
+    pub tenant: Option<String>,
+    /// Only jobs of this user.
+    pub user: Option<String>,
+    /// From the `next` of the part before.
+    pub cursor: Option<u32>,
+    /// Jobs in one part; 100 when not given.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+}
+
+/// Why a job stands where it stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    /// The job.
+    pub id: u32,
+    /// Where it stands.
+    pub state: JobState,
+    /// Why, in words.
+    pub reason: String,
+    /// Seconds since the epoch from which on it has been so.
+    pub since: f64,
+    /// Seconds since the epoch at which it may start, where the scheduler can tell.
+    pub expected_start: Option<f64>,
+    /// Jobs that it waits for.
+    pub waits_for: Vec<u32>,
+}
+
+/// Which piece of a job's output is read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct OutputQuery {
+    /// Which stream; `stdout` when not given.
+    #[param(inline)]
+    pub stream: Option<Stream>,
+    /// Which task; 0 when not given.
+    pub rank: Option<u32>,
+    /// First byte; negative counts from the end; 0 when not given.
+    pub offset: Option<i64>,
+    /// Seconds to wait for something new.
+    #[param(maximum = 30)]
+    pub wait_secs: Option<u32>,
+}
+
+/// A policy with its settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyText {
+    /// TOML: `kind = ".."` and settings.
+    #[schema(max_length = 65536)]
+    pub toml: String,
+}
+
+/// A token to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// What it may do. An `agent` token enrols one node, once.
+    pub role: Role,
+    /// Who uses it; the name of the user on its jobs.
+    #[schema(min_length = 1, max_length = 128)]
+    pub name: String,
+    /// Whose jobs; the default tenant when left out.
+    #[schema(min_length = 1, max_length = 128)]
+    pub tenant: Option<String>,
+}
+
+/// A token that was made: the only time that it is shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MadeToken {
+    /// Its number.
+    pub id: u32,
+    /// The secret.
+    pub token: String,
+}
+
+/// What an agent says to become a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Enrolment {
+    /// Name of the node.
+    #[schema(min_length = 1, max_length = 128)]
+    pub node: String,
+}

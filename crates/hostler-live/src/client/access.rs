@@ -1,0 +1,207 @@
+//! Which server is called, and with which token: from the environment or from the credentials that
+//! `hostler login` keeps.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use hyper::Uri;
+use serde::{Deserialize, Serialize};
+
+use super::{ClientError, pin};
+use crate::limits::PORT;
+use crate::server::tls::write_secret;
+
+/// A server, as people write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// Name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// All that a caller needs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Whom to call.
+    pub server: Server,
+    /// The secret.
+    pub token: String,
+    /// SHA-256 of the server's certificate; none without TLS.
+    pub fingerprint: Option<String>,
+}
+
+/// The credentials as they are kept.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    server: String,
+    token: String,
+    fingerprint: Option<String>,
+}
+
+impl Server {
+    /// Reads `https://HOST[:PORT]`.
+    pub fn parse(text: &str) -> Result<Server, ClientError> {
+        let wrong = |fault| ClientError::Address { text: text.to_owned(), fault };
+        let uri: Uri = text.parse().map_err(|_| wrong("it is no address"))?;
+        let tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(wrong("it does not begin with `https://`")),
+        };
+        if !matches!(uri.path(), "" | "/") {
+            return Err(wrong("there is something after the port"));
+        }
+        let host = uri.host().ok_or_else(|| wrong("it has no host"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let server = Server { tls, host, port: uri.port_u16().unwrap_or(PORT) };
+        if !server.tls && !server.is_loopback() {
+            return Err(wrong("without TLS only servers on loopback are called"));
+        }
+        Ok(server)
+    }
+
+    /// Whether what is said to it stays on this machine.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
+        match self.host.contains(':') {
+            true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
+            false => write!(f, "{scheme}://{}:{}", self.host, self.port),
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Access to {}", self.server)
+    }
+}
+
+impl Access {
+    /// Checks what `hostler login` was given.
+    pub fn new(server: &str, token: &str, fingerprint: Option<&str>) -> Result<Self, ClientError> {
+        let server = Server::parse(server)?;
+        if server.tls && !fingerprint.is_some_and(pin::is_fingerprint) {
+            let text = fingerprint.unwrap_or("").to_owned();
+            return Err(ClientError::Fingerprint { text });
+        }
+        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(ClientError::NoToken { server: server.to_string() });
+        }
+        let (token, fingerprint) = (token.to_owned(), fingerprint.map(str::to_owned));
+        Ok(Access { server, token, fingerprint })
+    }
+
+    /// What the environment says, and what is kept for the same server.
+    ///
+    /// What is kept for one server is never sent to another.
+    pub fn find(
+        variable: impl Fn(&str) -> Option<String>,
+        file: Option<&Path>,
+    ) -> Result<Access, ClientError> {
+        let kept = file.map(read).transpose()?.flatten();
+        let server = variable("HOSTLER_SERVER");
+        let kept = match (&server, kept) {
+            (Some(server), Some(kept))
+                if Server::parse(server)? != Server::parse(&kept.server)? =>
+            {
+                None
+            }
+            (_, kept) => kept,
+        };
+        let of_kept = |field: fn(&Kept) -> Option<String>| kept.as_ref().and_then(field);
+        let server = server.or_else(|| of_kept(|kept| Some(kept.server.clone())));
+        let server = server.ok_or(ClientError::NoServer)?;
+        let token = variable("HOSTLER_TOKEN").or_else(|| of_kept(|kept| Some(kept.token.clone())));
+        let token = token.ok_or_else(|| ClientError::NoToken { server: server.clone() })?;
+        let fingerprint = variable("HOSTLER_FINGERPRINT");
+        let fingerprint = fingerprint.or_else(|| of_kept(|kept| kept.fingerprint.clone()));
+        Access::new(&server, &token, fingerprint.as_deref())
+    }
+
+    /// Keeps it in a file that only its owner reads.
+    pub fn keep(&self, file: &Path) -> Result<(), ClientError> {
+        let fault = |fault: String| ClientError::File { path: file.display().to_string(), fault };
+        let kept = Kept {
+            server: self.server.to_string(),
+            token: self.token.clone(),
+            fingerprint: self.fingerprint.clone(),
+        };
+        let text = toml::to_string(&kept).map_err(|error| fault(error.to_string()))?;
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| fault(error.to_string()))?;
+        }
+        write_secret(file, &text).map_err(|error| fault(error.to_string()))
+    }
+}
+
+fn read(file: &Path) -> Result<Option<Kept>, ClientError> {
+    let fault = |fault: String| ClientError::File { path: file.display().to_string(), fault };
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fault(error.to_string())),
+    };
+    // The message alone: the parser would quote the line, and with it the token.
+    let kept = toml::from_str(&text).map_err(|error| fault(error.message().to_owned()))?;
+    Ok(Some(kept))
+}
+
+/// Where `hostler login` keeps credentials.
+pub fn credentials_file(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let config = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    Some(config.join("hostler/credentials.toml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADVICE: &str = "; write `https://HOST:PORT`";
+
+    #[test]
+    fn servers_are_read_and_written() {
+        let same = |text: &str| Server::parse(text).map(|server| server.to_string());
+        assert_eq!(same("https://gpu.example").unwrap(), "https://gpu.example:7717");
+        assert_eq!(same("https://[::1]:80/").unwrap(), "https://[::1]:80");
+        assert_eq!(same("http://127.0.0.1:1").unwrap(), "http://127.0.0.1:1");
+        let faults = ["gpu.example", "http://gpu.example", "https://a/b", "ftp://a", "https://"];
+        let faults: Vec<_> =
+            faults.map(|text| same(text).unwrap_err().to_string().replace(ADVICE, "")).into();
+        expect_test::expect![[r#"
+            invalid server `gpu.example`: it does not begin with `https://`
+            invalid server `http://gpu.example`: without TLS only servers on loopback are called
+            invalid server `https://a/b`: there is something after the port
+            invalid server `ftp://a`: it does not begin with `https://`
+            invalid server `https://`: it is no address"#]]
+        .assert_eq(&faults.join("\n"));
+    }
+
+    #[test]
+    fn a_kept_token_does_not_go_to_another_server() {
+        let folder = std::env::temp_dir().join(format!("hostler-access-{}", std::process::id()));
+        let file = folder.join("credentials.toml");
+        let kept = Access::new("http://127.0.0.1:1", "secret", None).unwrap();
+        kept.keep(&file).unwrap();
+        let find = |server: &'static str| {
+            let set = move |name: &str| (name == "HOSTLER_SERVER").then(|| server.to_owned());
+            Access::find(set, Some(&file))
+        };
+        assert_eq!(find("http://127.0.0.1:1").unwrap(), kept);
+        let error = find("http://127.0.0.1:2").unwrap_err();
+        assert!(matches!(error, ClientError::NoToken { .. }), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

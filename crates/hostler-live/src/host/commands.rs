@@ -1,0 +1,195 @@
+//! Commands other than those about jobs: nodes, policy, tenants, tokens and output.
+
+use hostler_core::cluster::Tenant;
+use hostler_core::event::Event;
+use hostler_core::id::{LeaseId, NodeId, TenantId};
+
+use super::jobs::{require, unknown_job};
+use super::request::{check_name, invalid};
+use super::{Answer, Change, Changed, Command, Effect, Host, HostError, Principal};
+use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
+use crate::store::{Role, Row, TenantQuota, TenantRow, TokenRow};
+use crate::wire::{Stream, ToAgent};
+
+impl Host {
+    /// Does what somebody wants, or says why not and changes nothing.
+    pub(super) fn command(
+        &mut self,
+        slot: u64,
+        by: &Principal,
+        command: Command,
+    ) -> Result<(), HostError> {
+        let answer = match command {
+            Command::Submit { request, key, tenant } => {
+                return self.submit(slot, by, *request, key, tenant);
+            }
+            Command::Cancel { job, version } => return self.cancel(slot, by, job, version),
+            Command::Hold { job, held, version } => return self.hold(slot, by, job, held, version),
+            Command::ReadOutput { job, rank, stream, offset } => {
+                return self.read_output(slot, by, job, rank, stream, offset);
+            }
+            Command::Enrol { hash, node } => self.enrol(by, hash, node)?,
+            Command::Drain { node, draining } => {
+                require(by, &[Role::Admin])?;
+                self.drain_node(&node, draining)?;
+                Answer::Node(Box::new(self.node(&node).expect("drained just now")))
+            }
+            Command::SetPolicy { settings } => {
+                require(by, &[Role::Admin])?;
+                self.set_policy(settings)?
+            }
+            Command::SetTenant { name, quota } => {
+                require(by, &[Role::Admin])?;
+                self.set_tenant(&name, quota)?;
+                Answer::Tenant(Box::new(self.tenant(&name).expect("set just now")))
+            }
+            Command::CreateToken { hash, role, tenant, name, one_time } => {
+                require(by, &[Role::Admin])?;
+                check_name("name", &name)?;
+                if self.tenants.get(&tenant).is_none() {
+                    self.set_tenant(&tenant, TenantQuota::default())?;
+                }
+                self.add_token(hash, role, tenant, name, one_time)?
+            }
+            Command::RevokeToken { token } => {
+                require(by, &[Role::Admin])?;
+                self.revoke(token)?
+            }
+        };
+        self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
+        Ok(())
+    }
+
+    fn set_policy(&mut self, settings: String) -> Result<Answer, HostError> {
+        if settings.len() > POLICY_BYTES_MAX {
+            let fault = format!("{} bytes; at most {POLICY_BYTES_MAX}", settings.len());
+            return Err(invalid("policy", fault));
+        }
+        (self.builder)(&settings).map_err(|fault| HostError::Policy { fault })?;
+        self.fact(Event::PolicyChanged { settings: settings.as_str().into() });
+        self.draft.rows.push(Row::Policy(settings.clone()));
+        self.policy = settings;
+        let (number, at) = (self.next_change(), self.now.secs_f64());
+        self.draft.effects.push(Effect::Changed(Change { number, at, what: Changed::Policy }));
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn set_tenant(&mut self, name: &str, quota: TenantQuota) -> Result<(), HostError> {
+        check_name("tenant", name)?;
+        let id = match self.tenants.get(name) {
+            Some(tenant) => tenant.row.id,
+            None => {
+                let id = self.tenants.len() as u32;
+                let weight = quota.weight.unwrap_or(1).max(1);
+                let spec = Tenant { name: name.into(), weight };
+                self.fact(Event::TenantAdded { tenant: TenantId(id), spec });
+                id
+            }
+        };
+        let row = TenantRow { id, name: name.to_owned(), quota };
+        self.draft.rows.push(Row::Tenant(row.clone()));
+        self.tenants.put(row);
+        Ok(())
+    }
+
+    fn add_token(
+        &mut self,
+        hash: String,
+        role: Role,
+        tenant: String,
+        name: String,
+        one_time: bool,
+    ) -> Result<Answer, HostError> {
+        if self.tokens.len() >= TOKENS_MAX {
+            return Err(invalid("token", format!("there are {TOKENS_MAX} already")));
+        }
+        let id = self.tokens.next_id();
+        let created = self.now.0;
+        let token = TokenRow { id, hash, role, tenant, name, created, revoked: None, one_time };
+        self.draft.rows.push(Row::Token(token.clone()));
+        self.tokens.put(token);
+        Ok(Answer::Token(id))
+    }
+
+    /// The connection of an agent whose token is revoked ends.
+    fn revoke(&mut self, id: u32) -> Result<Answer, HostError> {
+        let Some(token) = self.tokens.get(id) else {
+            return Err(HostError::Unknown { what: "token", name: id.to_string() });
+        };
+        let mut token = token.clone();
+        token.revoked.get_or_insert(self.now.0);
+        self.draft.rows.push(Row::Token(token.clone()));
+        self.tokens.put(token);
+        let nodes = self.agents.rows().filter(|row| row.token == id);
+        let sessions = nodes.filter_map(|row| self.agents.session(NodeId(row.id)));
+        let sessions: Vec<_> = sessions.collect();
+        for session in sessions {
+            self.agents.lost(session);
+            self.draft.effects.push(Effect::Close(session));
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Spends a one-time token for one that is bound to a node.
+    fn enrol(&mut self, by: &Principal, hash: String, node: String) -> Result<Answer, HostError> {
+        check_name("node", &node)?;
+        let token = self.tokens.get(by.token).filter(|token| token.revoked.is_none());
+        let Some(token) = token.filter(|token| token.one_time && token.role == Role::Agent) else {
+            return Err(HostError::Forbidden { role: by.role });
+        };
+        let mut spent = token.clone();
+        spent.revoked = Some(self.now.0);
+        self.draft.rows.push(Row::Token(spent.clone()));
+        let tenant = spent.tenant.clone();
+        self.tokens.put(spent);
+        self.add_token(hash, Role::Agent, tenant, node, false)
+    }
+
+    fn read_output(
+        &mut self,
+        slot: u64,
+        by: &Principal,
+        id: u32,
+        rank: u32,
+        stream: Stream,
+        offset: i64,
+    ) -> Result<(), HostError> {
+        let row = match self.jobs.get(&id) {
+            Some(live) => Some(live.row.clone()),
+            None => self.store.job(id)?,
+        };
+        let row = row.filter(|row| by.sees(&row.tenant)).ok_or_else(|| unknown_job(id))?;
+        let Some(lease) = row.facts.lease else {
+            return Err(HostError::NoOutput { fault: "the job has not started yet".to_owned() });
+        };
+        // Ranks are given in order of nodes, about evenly; a live lease knows exactly.
+        let exact = self.engine.state().lease(LeaseId(lease)).and_then(|lease| {
+            let mut first = 0;
+            lease.placement.parts.iter().find_map(|part| {
+                let inside = (first..first + part.tasks).contains(&rank);
+                first += part.tasks;
+                inside.then_some(part.node)
+            })
+        });
+        let name = match exact {
+            Some(node) => self.engine.state().node(node).spec.name.to_string(),
+            None => {
+                let nodes = &row.facts.nodes;
+                let tasks = row.request.tasks.max(1) as usize;
+                let at = (rank as usize * nodes.len()) / tasks;
+                nodes.get(at).cloned().ok_or_else(|| HostError::NoOutput {
+                    fault: format!("it has no task {rank}"),
+                })?
+            }
+        };
+        let node = self.agents.row(&name).map(|row| NodeId(row.id));
+        let Some(session) = node.and_then(|node| self.agents.session(node)) else {
+            return Err(HostError::Silent { node: name });
+        };
+        let request = self.expect_output(slot, session)?;
+        let lease = LeaseId(lease);
+        let message = ToAgent::ReadOutput { request, lease, rank, stream, offset };
+        self.draft.effects.push(Effect::Tell(session, message));
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! What follows from what happened: rows of jobs that changed, and jobs that waited for others.
+
+use hostler_core::event::Event;
+use hostler_core::id::{JobId, LeaseId};
+use hostler_core::job::{Ending, Job, Phase};
+use hostler_core::placement::Lease;
+use hostler_core::state::ClusterState;
+use hostler_core::units::Time;
+use hostler_core::watch::Watch;
+
+use super::{Change, Changed, Effect, Host};
+use crate::job::JobState;
+use crate::store::{JobRow, Row};
+
+/// What the engine told since it was last asked.
+#[derive(Default)]
+pub(super) struct Gathered(Vec<Told>);
+
+enum Told {
+    Began(JobId, LeaseId),
+    Ended(JobId, LeaseId),
+    Retired(Box<Job>),
+}
+
+impl Gathered {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Watch for Gathered {
+    fn began(&mut self, _: Time, _: &ClusterState, job: &Job, lease: &Lease) {
+        self.0.push(Told::Began(job.id, lease.id));
+    }
+
+    fn ended(&mut self, _: Time, _: &ClusterState, job: &Job, lease: &Lease) {
+        self.0.push(Told::Ended(job.id, lease.id));
+    }
+
+    fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
+        self.0.push(Told::Retired(Box::new(job.clone())));
+    }
+}
+
+impl Host {
+    /// Takes over what the engine told.
+    pub(super) fn gather(&mut self) {
+        for told in std::mem::take(&mut self.engine.watch_mut().0) {
+            match told {
+                Told::Began(job, lease) => self.began(job, lease),
+                Told::Ended(job, lease) => {
+                    self.draft.touched.insert(job.0);
+                    self.forget_stay(lease);
+                    if let Some(live) = self.jobs.get(&job.0) {
+                        self.tenants.leased(&live.row.tenant, false);
+                    }
+                }
+                Told::Retired(job) => self.retired(&job),
+            }
+        }
+    }
+
+    fn began(&mut self, job: JobId, lease: LeaseId) {
+        let state = self.engine.state();
+        let lease_now = state.lease(lease).expect("a lease that began just now is there");
+        let mut nodes: Vec<String> = Vec::new();
+        for part in &lease_now.placement.parts {
+            let name = &state.node(part.node).spec.name;
+            if nodes.last().is_none_or(|last| **last != **name) {
+                nodes.push(name.to_string());
+            }
+        }
+        let restarts = state.job(job).map_or(0, |job| job.ledger.restarts);
+        let live = self.jobs.get_mut(&job.0).expect("jobs of the state are known");
+        live.row.facts.nodes = nodes;
+        live.row.facts.lease = Some(lease.0);
+        live.row.facts.restarts = restarts;
+        live.row.facts.exit_code = None;
+        live.row.facts.started.get_or_insert(self.now.0);
+        live.changed = true;
+        self.tenants.leased(&live.row.tenant, true);
+        self.draft.touched.insert(job.0);
+    }
+
+    /// Notes that a job is over, and lets go or cancels those that waited for it.
+    fn retired(&mut self, job: &Job) {
+        let Phase::Done(ending) = job.phase else { unreachable!("a retired job is done") };
+        let id = job.id.0;
+        if ending == Ending::Rejected
+            && let Some(live) = self.jobs.get_mut(&id)
+        {
+            live.row.facts.reason = job.reason.to_string();
+        }
+        self.end_job(id, ending);
+        for dependent in self.dependents.remove(&id).unwrap_or_default() {
+            let Some(live) = self.jobs.get_mut(&dependent) else { continue };
+            live.needs.remove(&id);
+            if ending != Ending::Finished {
+                live.row.facts.reason = format!("job {id}, which it needs, did not finish well");
+                self.later(Event::Cancelled { job: JobId(dependent) });
+            } else if live.needs.is_empty() {
+                self.draft.rows.push(Row::DependenciesGone(dependent));
+                self.consider(dependent);
+            }
+        }
+    }
+
+    fn end_job(&mut self, id: u32, ending: Ending) {
+        let Some(mut live) = self.jobs.remove(&id) else { return };
+        self.tenants.over(&live);
+        for needed in &live.needs {
+            if let Some(dependents) = self.dependents.get_mut(needed) {
+                dependents.remove(&id);
+            }
+        }
+        if !live.row.request.after.is_empty() {
+            self.draft.rows.push(Row::DependenciesGone(id));
+        }
+        live.row.state = match ending {
+            Ending::Finished => JobState::Finished,
+            Ending::Failed => JobState::Failed,
+            Ending::Cancelled => JobState::Cancelled,
+            Ending::TimedOut => JobState::TimedOut,
+            Ending::Rejected => JobState::Rejected,
+        };
+        live.row.ended = Some(self.now.0);
+        live.row.version = self.next_change();
+        self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);
+        self.draft.touched.remove(&id);
+        self.announce(&live.row);
+        self.push_job(&live.row, live.is_new);
+        self.draft.ended.insert(id, live.row);
+    }
+
+    fn push_job(&mut self, row: &JobRow, is_new: bool) {
+        let row = Box::new(row.clone());
+        self.draft.rows.push(if is_new { Row::JobAdded(row) } else { Row::JobChanged(row) });
+    }
+
+    fn announce(&mut self, row: &JobRow) {
+        let what = Changed::Job { job: row.id, tenant: row.tenant.clone(), state: row.state };
+        let at = self.now.secs_f64();
+        self.draft.effects.push(Effect::Changed(Change { number: row.version, at, what }));
+    }
+
+    /// Writes the rows of jobs that changed, and answers those who want to see them.
+    pub(super) fn write_jobs(&mut self) {
+        for id in std::mem::take(&mut self.draft.touched) {
+            let Some(live) = self.jobs.get(&id) else { continue };
+            let state = self.state_of(id);
+            let changed = state != live.row.state || live.changed;
+            if !changed && !live.is_new {
+                continue;
+            }
+            let version = self.next_change();
+            let live = self.jobs.get_mut(&id).expect("looked up above");
+            (live.row.state, live.row.version) = (state, version);
+            let is_new = std::mem::take(&mut live.is_new);
+            live.changed = false;
+            let row = live.row.clone();
+            self.announce(&row);
+            self.push_job(&row, is_new);
+        }
+        for (slot, id) in std::mem::take(&mut self.draft.job_replies) {
+            let view = match self.draft.ended.get(&id) {
+                Some(row) => Some(super::view::of_row(row)),
+                None => self.job(id),
+            };
+            let view = view.expect("a job that is answered about is live or just ended");
+            let answer = super::Answer::Job(Box::new(view));
+            self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
+        }
+        self.draft.ended.clear();
+    }
+
+    /// Where a live job stands.
+    pub(super) fn state_of(&self, id: u32) -> JobState {
+        match self.engine.state().job(JobId(id)).map(|job| job.phase) {
+            Some(Phase::Pending) => JobState::Queued,
+            Some(Phase::Held) => JobState::Held,
+            Some(Phase::Starting(_)) => JobState::Starting,
+            Some(Phase::Running(_)) => JobState::Running,
+            Some(Phase::Stopping(_)) => JobState::Stopping,
+            Some(Phase::Done(_)) | None => unreachable!("job {id} is over and was taken out"),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! One stay of a job over all its nodes: what agents said about it, and what follows.
+//!
+//! Nothing here is in the store: agents repeat what they know at each connection until they are
+//! told to forget, and that happens only when the outcome is safe in the log.
+
+use std::collections::BTreeMap;
+
+use hostler_core::decision::StopHow;
+use hostler_core::event::{Event, Outcome};
+use hostler_core::id::{JobId, LeaseId, NodeId};
+use hostler_core::placement::Lease;
+use hostler_core::units::{Span, Time};
+
+use super::{Effect, Host};
+use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
+
+/// Time after which an agent that is connected but did not confirm an order is told again.
+const TELL_AGAIN: Span = Span::from_secs(30);
+
+/// One stay.
+pub(super) struct Stay {
+    pub(super) job: JobId,
+    /// What each node said last.
+    pub(super) parts: BTreeMap<NodeId, PartStage>,
+    /// Whether its agents were told to end it.
+    pub(super) stop: Option<StopHow>,
+    /// Exit code of the first task that failed by itself.
+    failure: Option<i32>,
+    /// When each node was last told something.
+    pub(super) told: BTreeMap<NodeId, Time>,
+}
+
+/// Where the tasks of a stay on one node stand.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum PartStage {
+    /// Nothing was heard.
+    Ordered,
+    /// The agent has the order.
+    Starting,
+    /// Every task runs.
+    Running,
+    /// Nothing ever ran.
+    NotStarted,
+    /// Nothing ever ran, and nothing else would: the machine is at fault.
+    Unable,
+    /// The tasks came to their own end; whether all were successful.
+    Done(bool),
+    /// The tasks were ended from outside.
+    Interrupted(Option<i32>),
+    /// The node is down.
+    Gone,
+}
+
+impl PartStage {
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            PartStage::Ordered | PartStage::Starting | PartStage::Running => false,
+            PartStage::NotStarted
+            | PartStage::Unable
+            | PartStage::Done(_)
+            | PartStage::Interrupted(_)
+            | PartStage::Gone => true,
+        }
+    }
+}
+
+impl Stay {
+    pub(super) fn new(lease: &Lease) -> Stay {
+        let nodes = lease.placement.parts.iter().map(|part| part.node);
+        let parts = nodes.map(|node| (node, PartStage::Ordered)).collect();
+        Stay {
+            job: lease.job,
+            parts,
+            stop: lease.stop.map(|stop| stop.how),
+            failure: None,
+            told: BTreeMap::new(),
+        }
+    }
+
+    fn any(&self, test: impl Fn(&PartStage) -> bool) -> bool {
+        self.parts.values().any(test)
+    }
+
+    fn all(&self, test: impl Fn(&PartStage) -> bool) -> bool {
+        self.parts.values().all(test)
+    }
+
+    /// Exit code to show: of the first task that failed, else of one that was ended.
+    fn exit_code(&self) -> Option<i32> {
+        let ended = self.parts.values().find_map(|part| match part {
+            PartStage::Interrupted(code) => *code,
+            _ => None,
+        });
+        let well = self.all(|part| *part == PartStage::Done(true));
+        self.failure.or(ended).or(well.then_some(0))
+    }
+}
+
+impl Host {
+    /// Tells the agents of a new lease to start it.
+    pub(super) fn begin_stay(&mut self, lease: LeaseId) {
+        // A fault of one part may have ended it in the meantime.
+        let Some(known) = self.engine.state().lease(lease) else { return };
+        let stay = Stay::new(known);
+        let nodes: Vec<NodeId> = stay.parts.keys().copied().collect();
+        self.stays.insert(lease, stay);
+        nodes.into_iter().for_each(|node| self.tell_start(lease, node));
+    }
+
+    /// Tells the agents of a lease to end it.
+    pub(super) fn end_stay(&mut self, lease: LeaseId, how: StopHow) {
+        let Some(stay) = self.stays.get_mut(&lease) else { return };
+        self.draft.touched.insert(stay.job.0);
+        let told_now = stay.stop.replace(how) == Some(how);
+        let told_now = |node: &NodeId| told_now && stay.told.get(node) == Some(&self.now);
+        let left: Vec<NodeId> = unfinished(stay).filter(|node| !told_now(node)).collect();
+        left.into_iter().for_each(|node| self.tell_stop(lease, node, how));
+        self.judge(lease);
+    }
+
+    /// A lease is over in the state: its agents may forget it once that is safe.
+    pub(super) fn forget_stay(&mut self, lease: LeaseId) {
+        let Some(stay) = self.stays.remove(&lease) else { return };
+        for (node, part) in stay.parts {
+            let Some(session) = self.agents.session(node) else { continue };
+            let message = if part.is_over() {
+                ToAgent::Forget { lease }
+            } else {
+                ToAgent::Stop { lease, how: StopHow::Kill, grace_ms: 0 }
+            };
+            self.draft.effects.push(Effect::Tell(session, message));
+        }
+    }
+
+    /// Takes in what an agent says about a lease.
+    pub(super) fn report(&mut self, node: NodeId, report: LeaseReport) {
+        let LeaseReport { lease, stage } = report;
+        let part = self.stays.get_mut(&lease).and_then(|stay| stay.parts.get_mut(&node));
+        let Some(part) = part.filter(|part| **part != PartStage::Gone) else {
+            return self.report_on_nothing(node, lease, &stage);
+        };
+        if part.is_over() {
+            return;
+        }
+        *part = match &stage {
+            Stage::Starting if *part == PartStage::Ordered => PartStage::Starting,
+            Stage::Starting => return,
+            Stage::Running if *part == PartStage::Running => return,
+            Stage::Running => PartStage::Running,
+            Stage::NotStarted { of_machine: true, .. } => PartStage::Unable,
+            Stage::NotStarted { .. } => PartStage::NotStarted,
+            Stage::Ended { exits, interrupted } if *interrupted => {
+                PartStage::Interrupted(first_failure(exits))
+            }
+            Stage::Ended { exits, .. } => PartStage::Done(first_failure(exits).is_none()),
+            Stage::Unknown => PartStage::Interrupted(None),
+        };
+        let stay = self.stays.get_mut(&lease).expect("looked up above");
+        match stage {
+            Stage::Ended { exits, interrupted: false } => {
+                stay.failure = stay.failure.or(first_failure(&exits));
+            }
+            Stage::NotStarted { fault, of_machine } => {
+                self.note_fault(lease, fault);
+                if of_machine {
+                    self.let_rest(node);
+                }
+            }
+            _ => {}
+        }
+        self.judge(lease);
+    }
+
+    /// A report about a lease that is over, or whose node was given up.
+    fn report_on_nothing(&mut self, node: NodeId, lease: LeaseId, stage: &Stage) {
+        let Some(session) = self.agents.session(node) else { return };
+        let message = match stage {
+            Stage::Starting | Stage::Running => {
+                ToAgent::Stop { lease, how: StopHow::Kill, grace_ms: 0 }
+            }
+            Stage::NotStarted { .. } | Stage::Ended { .. } => ToAgent::Forget { lease },
+            Stage::Unknown => return,
+        };
+        self.draft.effects.push(Effect::Tell(session, message));
+    }
+
+    fn note_fault(&mut self, lease: LeaseId, fault: String) {
+        let job = self.stays.get(&lease).map(|stay| stay.job.0);
+        if let Some(live) = job.and_then(|job| self.jobs.get_mut(&job)) {
+            live.row.facts.reason = format!("its start failed: {fault}");
+            live.changed = true;
+            self.draft.touched.insert(live.row.id);
+        }
+    }
+
+    /// What an agent that just connected does not hold it will not report: either the order never
+    /// came there, or it lost everything.
+    pub(super) fn not_held(&mut self, node: NodeId, lease: LeaseId) {
+        let known_to_run =
+            self.engine.state().lease(lease).is_some_and(|lease| lease.started.is_some());
+        let Some(stay) = self.stays.get_mut(&lease) else { return };
+        let Some(part) = stay.parts.get_mut(&node) else { return };
+        if part.is_over() {
+            return;
+        }
+        if *part == PartStage::Ordered && stay.stop.is_none() && !known_to_run {
+            return self.tell_start(lease, node);
+        }
+        *part = PartStage::Interrupted(None);
+        self.judge(lease);
+    }
+
+    /// Draws the conclusions from where all parts of a stay stand.
+    pub(super) fn judge(&mut self, lease: LeaseId) {
+        let Some(stay) = self.stays.get_mut(&lease) else { return };
+        let broken = stay.any(|part| part.is_over() && *part != PartStage::Done(true));
+        if broken && stay.stop.is_none() {
+            // The rest of a gang is of no use without it.
+            stay.stop = Some(StopHow::Kill);
+            let left: Vec<NodeId> = unfinished(stay).collect();
+            left.into_iter().for_each(|node| self.tell_stop(lease, node, StopHow::Kill));
+        }
+        let stay = self.stays.get(&lease).expect("looked up above");
+        let Some(known) = self.engine.state().lease(lease) else { return };
+        let runs = |part: &PartStage| {
+            matches!(part, PartStage::Running | PartStage::Done(_) | PartStage::Interrupted(_))
+        };
+        if known.started.is_none() && known.stop.is_none() && stay.all(runs) {
+            self.draft.touched.insert(stay.job.0);
+            self.fact(Event::Started { lease });
+        }
+        if self.stays.get(&lease).is_some_and(|stay| stay.all(PartStage::is_over)) {
+            self.conclude(lease);
+        }
+    }
+
+    /// All parts are over: the stay is.
+    fn conclude(&mut self, lease: LeaseId) {
+        let Some(known) = self.engine.state().lease(lease) else { return };
+        let stay = self.stays.get(&lease).expect("the caller looked it up");
+        let job = self.engine.state().job(known.job).expect("a lease belongs to a job");
+        let believed = known.believed_done(self.now);
+        let gone = stay.any(|part| *part == PartStage::Gone);
+        let outcome = if gone {
+            // What the others did when a part of them vanished says nothing about the job.
+            Outcome::Interrupted
+        } else if stay.failure.is_some() {
+            Outcome::Failed
+        } else if stay.all(|part| *part == PartStage::Done(true)) {
+            Outcome::Finished
+        } else if stay.any(|part| *part == PartStage::NotStarted) && known.started.is_none() {
+            self.fact(Event::StartFailed { lease });
+            return;
+        } else {
+            Outcome::Interrupted
+        };
+        let code = stay.exit_code();
+        let saved = stay.stop == Some(StopHow::Checkpoint)
+            && stay.all(|part| matches!(part, PartStage::Interrupted(None)));
+        let done = match outcome {
+            Outcome::Finished => believed,
+            Outcome::Failed => job.ledger.done,
+            Outcome::Interrupted if saved => believed,
+            Outcome::Interrupted => job.ledger.done,
+        };
+        let lost = match outcome {
+            Outcome::Failed => Span::ZERO,
+            Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
+        };
+        if let Some(live) = self.jobs.get_mut(&job.id.0) {
+            live.row.facts.exit_code = code;
+            live.changed = true;
+        }
+        self.fact(Event::Stopped { lease, outcome, done, lost });
+    }
+
+    /// Tells a node again what it did not confirm: a message may be lost without the connection.
+    pub(super) fn tell_again(&mut self, node: NodeId) {
+        let leases = &self.engine.state().node(node).leases;
+        let waiting = leases.iter().filter_map(|lease| {
+            let stay = self.stays.get(lease)?;
+            let part = stay.parts.get(&node).filter(|part| !part.is_over())?;
+            let silence = self.now.since(*stay.told.get(&node)?);
+            match stay.stop {
+                Some(how) => {
+                    let patience = TELL_AGAIN + Span::from_millis(self.grace_ms(*lease));
+                    (silence >= patience).then_some((*lease, Some(how)))
+                }
+                None => {
+                    let due = *part == PartStage::Ordered && silence >= TELL_AGAIN;
+                    due.then_some((*lease, None))
+                }
+            }
+        });
+        let waiting: Vec<_> = waiting.collect();
+        for (lease, stop) in waiting {
+            match stop {
+                Some(how) => self.tell_stop(lease, node, how),
+                None => self.tell_start(lease, node),
+            }
+        }
+    }
+
+    /// A node was given up: its parts of stays are gone.
+    pub(super) fn parts_gone(&mut self, node: NodeId) {
+        let concerned = self.stays.iter().filter(|(_, stay)| stay.parts.contains_key(&node));
+        let leases: Vec<LeaseId> = concerned.map(|(lease, _)| *lease).collect();
+        for lease in leases {
+            let part = self.stays.get_mut(&lease).and_then(|stay| stay.parts.get_mut(&node));
+            if let Some(part) = part.filter(|part| !part.is_over()) {
+                *part = PartStage::Gone;
+            }
+            self.judge(lease);
+        }
+    }
+}
+
+/// Nodes on which something of a stay may still run.
+fn unfinished(stay: &Stay) -> impl Iterator<Item = NodeId> {
+    stay.parts.iter().filter(|(_, part)| !part.is_over()).map(|(node, _)| *node)
+}
+
+/// Code of the task that failed, in order of ranks; 128 + signal when one ended it.
+fn first_failure(exits: &[TaskExit]) -> Option<i32> {
+    let code = |exit: &TaskExit| match (exit.code, exit.signal) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 1,
+    };
+    exits.iter().map(code).find(|code| *code != 0)
+}

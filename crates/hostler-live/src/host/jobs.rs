@@ -1,0 +1,286 @@
+//! Jobs that are not over: how they enter, are cancelled, held and let go.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hostler_core::event::Event;
+use hostler_core::id::JobId;
+use hostler_core::job::{Estimate, JobSpec, Phase};
+use hostler_core::reason::Reason;
+use hostler_core::units::Span;
+use sha2::{Digest, Sha256};
+
+use super::request::spec_of;
+use super::{Answer, Effect, Host, HostError, Principal};
+use crate::job::{JobRequest, JobState};
+use crate::limits::{AFTER_MAX, ARRAY_JOBS_MAX, JOBS_MAX, KEY_CHARS_MAX};
+use crate::store::{JobFacts, JobRow, KeyRow, Role, Row};
+
+/// A job that is not over, with what the engine does not know of it.
+pub(super) struct LiveJob {
+    /// As it is in the store, or will be after this batch.
+    pub(super) row: JobRow,
+    /// Jobs that it waits for.
+    pub(super) needs: BTreeSet<u32>,
+    /// Why no node can hold it.
+    pub(super) misfit: Option<Reason>,
+    /// Whether it was let through to the policy and counts against the quota.
+    pub(super) counted: bool,
+    /// Thousandths of GPUs over all tasks.
+    pub(super) gpu_milli: u64,
+    /// Whether the store does not have it yet.
+    pub(super) is_new: bool,
+    /// Whether it changed besides its state.
+    pub(super) changed: bool,
+}
+
+impl LiveJob {
+    pub(super) fn new(row: JobRow, gpu_milli: u64) -> LiveJob {
+        let (needs, misfit, counted) = (BTreeSet::new(), None, false);
+        LiveJob { row, needs, misfit, counted, gpu_milli, is_new: false, changed: false }
+    }
+}
+
+impl Host {
+    pub(super) fn submit(
+        &mut self,
+        slot: u64,
+        by: &Principal,
+        request: JobRequest,
+        key: Option<String>,
+        tenant: Option<String>,
+    ) -> Result<(), HostError> {
+        require(by, &[Role::Admin, Role::User])?;
+        let tenant = tenant.unwrap_or_else(|| by.tenant.clone());
+        let known = by.sees(&tenant) && self.tenants.get(&tenant).is_some();
+        if !known {
+            return Err(HostError::Unknown { what: "tenant", name: tenant });
+        }
+        let digest = digest_of(&request, &tenant);
+        if let Some(key) = &key
+            && let Some(jobs) = self.used_before(by, key, &digest)?
+        {
+            let answer = Answer::Submitted { jobs, again: true };
+            self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
+            return Ok(());
+        }
+        let (spec, group) = spec_of(&request, self, &tenant)?;
+        let needs = self.needs_of(by, &request)?;
+        let count = request.array.max(1);
+        if count > ARRAY_JOBS_MAX {
+            let fault = format!("{count}; at most {ARRAY_JOBS_MAX} jobs are one array");
+            return Err(HostError::Invalid { field: "array", fault });
+        }
+        if self.jobs.len() + count as usize > JOBS_MAX {
+            return Err(HostError::Busy);
+        }
+        self.check_quota(&tenant, count, spec.gpu_milli())?;
+        if let Some(name) = group {
+            self.add_group(name);
+        }
+        let jobs = self.enter(by, &tenant, request, Arc::new(spec), &needs, count);
+        if let Some(key) = key {
+            let row = KeyRow {
+                token: by.token,
+                key,
+                request: digest,
+                first_job: jobs[0],
+                jobs: count,
+                at: self.now.0,
+            };
+            self.keys.insert((row.token, row.key.clone()), row.clone());
+            self.draft.rows.push(Row::Key(row));
+        }
+        let answer = Answer::Submitted { jobs, again: false };
+        self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
+        Ok(())
+    }
+
+    /// Enters jobs that were checked.
+    fn enter(
+        &mut self,
+        by: &Principal,
+        tenant: &str,
+        request: JobRequest,
+        spec: Arc<JobSpec>,
+        needs: &BTreeSet<u32>,
+        count: u32,
+    ) -> Vec<u32> {
+        let first = self.next_job;
+        let is_array = request.array > 0;
+        for index in 0..count {
+            let id = first + index;
+            let row = JobRow {
+                id,
+                version: 0,
+                tenant: tenant.to_owned(),
+                user: by.user.clone(),
+                state: JobState::Queued,
+                submitted: self.now.0,
+                ended: None,
+                array_of: is_array.then_some(first),
+                request: request.clone(),
+                facts: JobFacts { array_index: is_array.then_some(index), ..JobFacts::default() },
+            };
+            let mut live = LiveJob::new(row, spec.gpu_milli());
+            (live.is_new, live.needs) = (true, needs.clone());
+            self.jobs.insert(id, live);
+            self.tenants.added(tenant);
+            self.figures.submitted += 1;
+            for needed in needs {
+                self.dependents.entry(*needed).or_default().insert(id);
+                self.draft.rows.push(Row::DependencyAdded(id, *needed));
+            }
+            self.next_job = id + 1;
+            self.draft.touched.insert(id);
+            self.fact(Event::Submitted { job: JobId(id), spec: Arc::clone(&spec) });
+            if let Some(run) = spec.user_estimate {
+                let estimate = Estimate { run, spread: Span::ZERO };
+                self.fact(Event::Estimated { job: JobId(id), estimate });
+            }
+            self.consider(id);
+            self.drain();
+        }
+        (first..first + count).collect()
+    }
+
+    fn used_before(
+        &self,
+        by: &Principal,
+        key: &str,
+        digest: &str,
+    ) -> Result<Option<Vec<u32>>, HostError> {
+        let sane = !key.is_empty() && key.len() <= KEY_CHARS_MAX && key.is_ascii();
+        if !sane {
+            let fault = format!("use 1 to {KEY_CHARS_MAX} ASCII characters");
+            return Err(HostError::Invalid { field: "idempotency key", fault });
+        }
+        match self.keys.get(&(by.token, key.to_owned())) {
+            Some(used) if used.request == digest => {
+                Ok(Some((used.first_job..used.first_job + used.jobs).collect()))
+            }
+            Some(_) => Err(HostError::KeyReused { key: key.to_owned() }),
+            None => Ok(None),
+        }
+    }
+
+    /// Jobs that must still finish before a new one. Those that are over are looked up.
+    fn needs_of(
+        &mut self,
+        by: &Principal,
+        request: &JobRequest,
+    ) -> Result<BTreeSet<u32>, HostError> {
+        if request.after.len() > AFTER_MAX {
+            let fault = format!("{} jobs; at most {AFTER_MAX}", request.after.len());
+            return Err(HostError::Invalid { field: "after", fault });
+        }
+        let mut needs = BTreeSet::new();
+        for id in request.after.iter().copied() {
+            match self.jobs.get(&id) {
+                Some(live) if by.sees(&live.row.tenant) => {
+                    needs.insert(id);
+                }
+                Some(_) => return Err(unknown_job(id)),
+                None => self.must_have_finished(by, id)?,
+            }
+        }
+        Ok(needs)
+    }
+
+    fn must_have_finished(&mut self, by: &Principal, id: u32) -> Result<(), HostError> {
+        // One that ended in this very batch is not in the store yet.
+        let over = match self.draft.ended.get(&id) {
+            Some(row) => Some(row.clone()),
+            None => self.store.job(id)?,
+        };
+        match over.filter(|row| by.sees(&row.tenant)) {
+            Some(row) if row.state == JobState::Finished => Ok(()),
+            Some(_) => {
+                let fault = format!("job {id} did not finish well");
+                Err(HostError::Invalid { field: "after", fault })
+            }
+            None => Err(unknown_job(id)),
+        }
+    }
+
+    pub(super) fn cancel(
+        &mut self,
+        slot: u64,
+        by: &Principal,
+        id: u32,
+        version: Option<u64>,
+    ) -> Result<(), HostError> {
+        self.changeable(by, id, version)?;
+        self.draft.job_replies.push((slot, id));
+        self.draft.touched.insert(id);
+        self.fact(Event::Cancelled { job: JobId(id) });
+        Ok(())
+    }
+
+    pub(super) fn hold(
+        &mut self,
+        slot: u64,
+        by: &Principal,
+        id: u32,
+        held: bool,
+        version: Option<u64>,
+    ) -> Result<(), HostError> {
+        self.changeable(by, id, version)?;
+        let phase = self.engine.state().job(JobId(id)).map(|job| job.phase);
+        if held && !matches!(phase, Some(Phase::Pending | Phase::Held)) {
+            let fault = "runs and cannot be held; cancel it instead".to_owned();
+            return Err(HostError::WrongState { job: id, fault });
+        }
+        let live = self.jobs.get_mut(&id).expect("looked up above");
+        live.changed |= live.row.facts.held != held;
+        live.row.facts.held = held;
+        self.draft.touched.insert(id);
+        self.draft.job_replies.push((slot, id));
+        self.consider(id);
+        self.drain();
+        Ok(())
+    }
+
+    /// Whether somebody may change a job now.
+    fn changeable(&self, by: &Principal, id: u32, version: Option<u64>) -> Result<(), HostError> {
+        require(by, &[Role::Admin, Role::User])?;
+        let Some(live) = self.jobs.get(&id) else {
+            if id < self.next_job && id > 0 {
+                let fault = "is over".to_owned();
+                return Err(HostError::WrongState { job: id, fault });
+            }
+            return Err(unknown_job(id));
+        };
+        if !by.sees(&live.row.tenant) {
+            return Err(unknown_job(id));
+        }
+        match version {
+            Some(expected) if expected != live.row.version => {
+                Err(HostError::OtherVersion { job: id, expected, found: live.row.version })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn add_group(&mut self, name: String) {
+        let next = self.groups.len() as u32;
+        if let std::collections::btree_map::Entry::Vacant(entry) = self.groups.entry(name) {
+            self.draft.rows.push(Row::Group(entry.key().clone(), next));
+            entry.insert(next);
+        }
+    }
+}
+
+/// Whether a principal has one of the roles.
+pub(super) fn require(by: &Principal, roles: &[Role]) -> Result<(), HostError> {
+    if roles.contains(&by.role) { Ok(()) } else { Err(HostError::Forbidden { role: by.role }) }
+}
+
+pub(super) fn unknown_job(id: u32) -> HostError {
+    HostError::Unknown { what: "job", name: id.to_string() }
+}
+
+fn digest_of(request: &JobRequest, tenant: &str) -> String {
+    let text = serde_json::to_string(&(request, tenant)).expect("a request is plain data");
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,188 @@
+//! How a host begins: from an empty store, or from what the one before left.
+//!
+//! The state is the snapshot and the records after it, folded without asking the policy. Stays
+//! that have no outcome wait for their agents to say what became of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hostler_core::engine::Engine;
+use hostler_core::event::Event;
+use hostler_core::policy::Policy;
+use hostler_core::record::Record;
+use hostler_core::replay::Replay;
+use hostler_core::state::Snapshot;
+use hostler_core::units::Time;
+
+use super::agents::Agents;
+use super::follow::Gathered;
+use super::gang::Stay;
+use super::holds::Tenants;
+use super::jobs::LiveJob;
+use super::tokens::Tokens;
+use super::{DEFAULT_TENANT, Draft, Figures, Host, HostError, PolicyBuilder, Settings};
+use crate::store::{Loaded, Row, Store, StoreError, TenantQuota};
+
+/// Records that are read at a time.
+const RECORDS_AT_ONCE: usize = 1_000;
+
+impl Host {
+    /// Opens a host on a store and recovers what is in it.
+    pub fn open(
+        mut store: Box<dyn Store>,
+        builder: PolicyBuilder,
+        settings: Settings,
+        now: Time,
+    ) -> Result<Host, HostError> {
+        let loaded = store.load()?;
+        let is_fresh = loaded.last_record == 0;
+        let policy = loaded.policy.clone().unwrap_or_else(|| settings.policy.clone());
+        let (engine, log_bytes) = fold(&mut *store, &builder, &policy, &loaded)?;
+        let snapshot_bytes = loaded.snapshot.as_ref().map_or(0, |(_, text)| text.len());
+        let now = now.max(engine.state().now());
+        let mut host = Host {
+            next_job: engine.state().next_job().0.max(1),
+            stays: engine.state().leases().map(|lease| (lease.id, Stay::new(lease))).collect(),
+            engine,
+            store,
+            builder,
+            settings,
+            cluster: loaded.cluster,
+            policy,
+            now,
+            jobs: BTreeMap::new(),
+            dependents: BTreeMap::new(),
+            tenants: Tenants::default(),
+            tokens: Tokens::restore(loaded.tokens),
+            groups: loaded.groups.into_iter().collect(),
+            keys: loaded.keys.into_iter().map(|key| ((key.token, key.key.clone()), key)).collect(),
+            keys_tidied: now,
+            clock_next: now,
+            agents: Agents::restore(loaded.nodes, now),
+            draft: Draft::default(),
+            last_record: loaded.last_record,
+            last_change: (loaded.last_record + 1) << 20,
+            log_bytes,
+            snapshot_bytes,
+            not_before: Time::ZERO,
+            failed: None,
+            figures: Figures::default(),
+        };
+        loaded.tenants.into_iter().for_each(|row| host.tenants.put(row));
+        host.restore_jobs(loaded.jobs, &loaded.dependencies)?;
+        if is_fresh {
+            host.begin_fresh()?;
+        }
+        Ok(host)
+    }
+
+    fn restore_jobs(
+        &mut self,
+        rows: Vec<crate::store::JobRow>,
+        dependencies: &[(u32, u32)],
+    ) -> Result<(), HostError> {
+        let in_log: BTreeSet<u32> = self.engine.state().jobs().map(|job| job.id.0).collect();
+        let in_rows: BTreeSet<u32> = rows.iter().map(|row| row.id).collect();
+        if let Some(id) = in_log.symmetric_difference(&in_rows).next() {
+            return Err(damaged(format!(
+                "job {id} is in the log or in the table, but not in both"
+            )));
+        }
+        for row in rows {
+            let job = self.engine.state().job(hostler_core::id::JobId(row.id));
+            let job = job.expect("compared above");
+            let (gpu_milli, leased) = (job.spec.gpu_milli(), job.lease().is_some());
+            let held = job.phase == hostler_core::job::Phase::Held;
+            if self.tenants.get(&row.tenant).is_none() {
+                return Err(damaged(format!("job {} is of no known tenant", row.id)));
+            }
+            self.tenants.added(&row.tenant);
+            if leased {
+                self.tenants.leased(&row.tenant, true);
+            }
+            let (id, tenant) = (row.id, row.tenant.clone());
+            let mut live = LiveJob::new(row, gpu_milli);
+            live.counted = !held;
+            self.jobs.insert(id, live);
+            if !held {
+                self.tenants.counted(&tenant, gpu_milli);
+            }
+        }
+        for (id, needed) in dependencies {
+            // One that is over has finished well, or its dependents would be over too.
+            if self.jobs.contains_key(needed)
+                && let Some(live) = self.jobs.get_mut(id)
+            {
+                live.needs.insert(*needed);
+                self.dependents.entry(*needed).or_default().insert(*id);
+            }
+        }
+        let ids: Vec<u32> = self.jobs.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.consider(id));
+        Ok(())
+    }
+
+    /// What every log begins with.
+    fn begin_fresh(&mut self) -> Result<(), HostError> {
+        let policy = self.policy.clone();
+        self.set_tenant(DEFAULT_TENANT, TenantQuota::default())?;
+        self.fact(Event::PolicyChanged { settings: policy.as_str().into() });
+        self.draft.rows.push(Row::Policy(policy));
+        self.settle();
+        self.commit(false)
+    }
+}
+
+/// The engine at the end of the log, and the bytes of log after its snapshot.
+fn fold(
+    store: &mut dyn Store,
+    builder: &PolicyBuilder,
+    policy: &str,
+    loaded: &Loaded,
+) -> Result<(Engine<Gathered>, usize), HostError> {
+    let current = builder(policy).map_err(|fault| HostError::Policy { fault })?;
+    let mut engine = Engine::new(current, Gathered::default());
+    let mut last = 0;
+    if let Some((number, text)) = &loaded.snapshot {
+        let snapshot: Snapshot = serde_json::from_str(text)
+            .map_err(|fault| damaged(format!("snapshot {number}: {fault}")))?;
+        engine.restore(snapshot);
+        last = *number;
+    }
+    let mut bytes = 0;
+    let mut replay = Replay::new(engine, false);
+    loop {
+        let records = store.records(last, RECORDS_AT_ONCE)?;
+        let Some((newest, _)) = records.last() else { break };
+        let newest = *newest;
+        for (number, text) in records {
+            if number != last + 1 {
+                return Err(damaged(format!("record {} is missing", last + 1)));
+            }
+            last = number;
+            bytes += text.len();
+            let record: Record = serde_json::from_str(&text)
+                .map_err(|fault| damaged(format!("record {number}: {fault}")))?;
+            let fed = replay.feed(&record);
+            fed.map_err(|fault| damaged(format!("record {number} does not follow: {fault}")))?;
+        }
+        assert_eq!(last, newest, "records come in order");
+    }
+    if last != loaded.last_record {
+        return Err(damaged(format!("record {} is missing", last + 1)));
+    }
+    let mut engine = replay.into_engine();
+    engine.watch_mut().clear();
+    let current: Box<dyn Policy> = builder(policy).map_err(|fault| HostError::Policy { fault })?;
+    engine.replace_policy(current);
+    let keep = std::sync::Arc::clone(builder);
+    let fallback = policy.to_owned();
+    let engine = engine.with_builder(Box::new(move |text| {
+        let policy = keep(text).or_else(|_| keep(&fallback));
+        policy.expect("settings were checked before they entered the log")
+    }));
+    Ok((engine, bytes))
+}
+
+fn damaged(fault: String) -> HostError {
+    HostError::Store(StoreError::Damaged { store: "log".to_owned(), fault })
+}

@@ -1,0 +1,175 @@
+//! From what people ask for to what the engine schedules: checks and units.
+
+use std::collections::BTreeSet;
+
+use hostler_core::border::check_spec;
+use hostler_core::id::{GroupId, ModelId, TenantId};
+use hostler_core::job::{
+    Checkpoint, Demand, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
+};
+use hostler_core::state::ClusterState;
+use hostler_core::units::{Mib, Milli, Span};
+
+use super::{Host, HostError};
+use crate::job::{self, JobRequest};
+use crate::limits::{COMMAND_BYTES_MAX, GRACE_SECS, GRACE_SECS_MAX, NAME_CHARS_MAX};
+
+/// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
+const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
+
+/// What the engine schedules for a request, and the group that has to be numbered first.
+pub(super) fn spec_of(
+    request: &JobRequest,
+    host: &Host,
+    tenant: &str,
+) -> Result<(JobSpec, Option<String>), HostError> {
+    check_texts(request)?;
+    let state = host.state();
+    let demand = demand_of(request, state)?;
+    let tenant = host.tenants.get(tenant).expect("the tenant was looked up").row.id;
+    let group = match request.group.as_str() {
+        "" => None,
+        name => Some(host.groups.get(name).map_or(host.groups.len() as u32, |id| *id)),
+    };
+    let grace = grace_of(request)?;
+    let secs = |field, secs: Option<u64>| match secs {
+        Some(secs) if secs == 0 || secs > SECS_MAX => {
+            Err(invalid(field, format!("{secs}; use seconds from 1 to {SECS_MAX}")))
+        }
+        Some(secs) => Ok(Some(Span::from_secs(secs))),
+        None => Ok(None),
+    };
+    let deadline = secs("deadline_secs", request.deadline_secs)?;
+    let tasks = request.tasks.max(1);
+    let checkpoint = if request.checkpoints {
+        Checkpoint { save: grace, ..Checkpoint::default() }
+    } else {
+        Checkpoint::default()
+    };
+    let spec = JobSpec {
+        name: name_of(request).into(),
+        tenant: TenantId(tenant),
+        group: group.map(GroupId),
+        kind: if request.checkpoints { JobKind::Training } else { JobKind::Batch },
+        gangs: [Gang { role: Role::Worker, count: tasks, min_count: tasks, demand }].into(),
+        priority: request.priority,
+        deadline: deadline.map(|span| host.now + span),
+        value: 0,
+        time_limit: secs("max_secs", request.max_secs)?,
+        user_estimate: secs("estimate_secs", request.estimate_secs)?,
+        elastic: None,
+        checkpoint,
+        sharing: match request.sharing {
+            job::Sharing::Never => Sharing::Never,
+            job::Sharing::Willing => Sharing::Willing,
+            job::Sharing::BestEffort => Sharing::BestEffort,
+        },
+        profile: None,
+        work: request.steps,
+    };
+    check_spec(state, &spec).map_err(|fault| invalid("job", fault.to_string()))?;
+    Ok((spec, (!request.group.is_empty()).then(|| request.group.clone())))
+}
+
+/// The name that people see.
+pub(super) fn name_of(request: &JobRequest) -> String {
+    if !request.name.is_empty() {
+        return request.name.clone();
+    }
+    let program = request.command.first().map_or("", String::as_str);
+    program.rsplit('/').next().unwrap_or(program).chars().take(NAME_CHARS_MAX).collect()
+}
+
+/// Time from the signal to the end by force.
+pub(super) fn grace_of(request: &JobRequest) -> Result<Span, HostError> {
+    let secs = request.grace_secs.unwrap_or(GRACE_SECS);
+    if secs > GRACE_SECS_MAX {
+        return Err(invalid("grace_secs", format!("{secs}; at most {GRACE_SECS_MAX}")));
+    }
+    Ok(Span::from_secs(secs))
+}
+
+/// Whether a name can be shown on a line and put into a path.
+pub(super) fn check_name(field: &'static str, name: &str) -> Result<(), HostError> {
+    let sane = |char: char| !char.is_control() && char != '/';
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(sane) {
+        let fault = format!(
+            "`{}`; use 1 to {NAME_CHARS_MAX} characters without slashes",
+            name.chars().take(NAME_CHARS_MAX).collect::<String>().escape_debug()
+        );
+        return Err(invalid(field, fault));
+    }
+    Ok(())
+}
+
+fn check_texts(request: &JobRequest) -> Result<(), HostError> {
+    if request.command.first().is_none_or(String::is_empty) {
+        return Err(invalid("command", "it names no program".to_owned()));
+    }
+    if !request.name.is_empty() {
+        check_name("name", &request.name)?;
+    }
+    if !request.group.is_empty() {
+        check_name("group", &request.group)?;
+    }
+    let env = request.env.iter().flat_map(|(name, value)| [name, value]);
+    let texts = request.command.iter().chain([&request.workdir]).chain(env);
+    let mut bytes = 0;
+    for text in texts {
+        bytes += text.len() + 1;
+        if text.contains('\0') {
+            return Err(invalid("command", "command, folder or variables hold a zero byte".into()));
+        }
+    }
+    if bytes > COMMAND_BYTES_MAX {
+        let fault =
+            format!("command and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}");
+        return Err(invalid("command", fault));
+    }
+    let sane = |name: &String| !name.is_empty() && !name.contains('=');
+    match request.env.keys().find(|name| !sane(name)) {
+        Some(name) => Err(invalid("env", format!("`{name}` is no name of a variable"))),
+        None => Ok(()),
+    }
+}
+
+fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostError> {
+    let mut models = Vec::new();
+    for name in &request.gpu_models {
+        let known = state.models().iter().position(|model| *model.name == **name);
+        let Some(at) = known else {
+            let known: BTreeSet<&str> = state.models().iter().map(|model| &*model.name).collect();
+            let known: Vec<&str> = known.into_iter().collect();
+            let fault = format!("no node has `{name}`; known: {}", known.join(", "));
+            return Err(invalid("gpu_models", fault));
+        };
+        models.push(ModelId(at as u32));
+    }
+    let gpu = milli("gpus", request.gpus)?;
+    if gpu.0 > 1000 && !gpu.0.is_multiple_of(1000) {
+        let fault = format!("{}; use a part of one GPU or whole ones", request.gpus);
+        return Err(invalid("gpus", fault));
+    }
+    Ok(Demand {
+        gpu,
+        gpu_mem: Mib(request.gpu_mem_mib),
+        cpu: milli("cpus", request.cpus)?,
+        mem: Mib(request.mem_mib),
+        models: if models.is_empty() { Models::Any } else { Models::Ordered(models.into()) },
+        locality: if request.one_node { Locality::Node } else { Locality::Any },
+        ..Demand::default()
+    })
+}
+
+fn milli(field: &'static str, value: f64) -> Result<Milli, HostError> {
+    let milli = (value * 1000.0).round();
+    let tiny = value > 0.0 && milli < 1.0;
+    if !(0.0..=64_000_000.0).contains(&milli) || tiny {
+        return Err(invalid(field, format!("{value}; use 0 or at least 0.001")));
+    }
+    Ok(Milli(milli as u32))
+}
+
+pub(super) fn invalid(field: &'static str, fault: String) -> HostError {
+    HostError::Invalid { field, fault }
+}

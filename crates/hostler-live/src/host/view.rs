@@ -1,0 +1,348 @@
+//! What people are told: jobs, nodes, tenants and tokens as they are now.
+
+use hostler_core::cluster::Health;
+use hostler_core::id::{JobId, NodeId};
+use hostler_core::job::{Job, Phase};
+use hostler_core::reason::Reason;
+use hostler_core::units::Time;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Figures, Host, Principal};
+use crate::job::{JobState, JobView};
+use crate::limits::PAGE_JOBS_MAX;
+use crate::store::{JobRow, Role, TenantQuota, TokenRow};
+use crate::wire::Machine;
+
+/// A node, for people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodeView {
+    /// Its name.
+    pub name: String,
+    /// `up`, `draining` (a person said so), `silent` (its agent does not answer) or `down`.
+    pub health: String,
+    /// Whether its agent is connected.
+    pub connected: bool,
+    /// Seconds since its agent was last heard.
+    pub silent_secs: f64,
+    /// CPU cores, and how many are booked.
+    pub cpus: f64,
+    /// CPU cores that jobs hold.
+    pub cpus_used: f64,
+    /// Memory in MiB.
+    pub mem_mib: u32,
+    /// Memory that jobs hold.
+    pub mem_mib_used: u32,
+    /// GPU model; empty without GPUs.
+    pub gpu_model: String,
+    /// Memory of each GPU in MiB.
+    pub gpu_mem_mib: u32,
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// GPUs that jobs hold.
+    pub gpus_used: f64,
+    /// Use of each GPU in per cent, where it can be read.
+    pub gpu_use: Vec<u8>,
+    /// Jobs that hold something here.
+    pub jobs: Vec<u32>,
+}
+
+/// A tenant, for people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TenantView {
+    /// Its name.
+    pub name: String,
+    /// What it may use.
+    pub quota: TenantQuota,
+    /// Jobs that are not over.
+    pub jobs: u32,
+    /// Jobs that wait.
+    pub waiting: u32,
+    /// GPUs of jobs that were let through to the scheduler.
+    pub gpus: f64,
+}
+
+/// A token, for people; its secret is not kept anywhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TokenView {
+    /// Its number.
+    pub id: u32,
+    /// What it allows.
+    pub role: Role,
+    /// Whose jobs it sees.
+    pub tenant: String,
+    /// Its owner or node.
+    pub name: String,
+    /// When it was made, in seconds since the epoch.
+    pub created: f64,
+    /// When it was revoked or spent.
+    pub revoked: Option<f64>,
+    /// Whether it only enrols one agent.
+    pub one_time: bool,
+}
+
+/// Which jobs that are not over to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Only of this tenant.
+    pub tenant: Option<String>,
+    /// Only of this user.
+    pub user: Option<String>,
+    /// Only in one of these states; in any when empty.
+    pub states: Vec<JobState>,
+    /// Only those with a larger number: the last one of the page before.
+    pub after: Option<u32>,
+    /// At most this many; never more than a page holds.
+    pub limit: usize,
+}
+
+impl Host {
+    /// A job that is not over.
+    pub fn job(&self, id: u32) -> Option<JobView> {
+        let mut view = self.job_in_list(id)?;
+        let job = self.engine.state().job(JobId(id))?;
+        if job.phase == Phase::Pending {
+            view.expected_start = self.expected_start(job).map(Time::secs_f64);
+        }
+        Some(view)
+    }
+
+    /// Jobs that are not over, ascending.
+    pub fn jobs(&self, filter: &JobFilter) -> Vec<JobView> {
+        let from = filter.after.map_or(0, |after| after.saturating_add(1));
+        let jobs = self.jobs.range(from..).filter(|(id, live)| {
+            filter.tenant.as_ref().is_none_or(|tenant| *tenant == live.row.tenant)
+                && filter.user.as_ref().is_none_or(|user| *user == live.row.user)
+                && (filter.states.is_empty() || filter.states.contains(&self.state_of(**id)))
+        });
+        let page = jobs.take(filter.limit.clamp(1, PAGE_JOBS_MAX as usize));
+        page.filter_map(|(id, _)| self.job_in_list(*id)).collect()
+    }
+
+    /// The tenant of a job that is not over.
+    pub fn job_tenant(&self, id: u32) -> Option<&str> {
+        self.jobs.get(&id).map(|live| live.row.tenant.as_str())
+    }
+
+    /// Number of jobs that are not over, by state.
+    pub fn job_counts(&self) -> Vec<(JobState, u64)> {
+        let state = self.engine.state();
+        let queued = state.pending().len() as u64;
+        let mut counts = [0; 3];
+        for lease in state.leases() {
+            counts[match state.job(lease.job).map(|job| job.phase) {
+                Some(Phase::Starting(_)) => 0,
+                Some(Phase::Running(_)) => 1,
+                _ => 2,
+            }] += 1;
+        }
+        let leased: u64 = counts.iter().sum();
+        vec![
+            (JobState::Held, (self.jobs.len() as u64).saturating_sub(queued + leased)),
+            (JobState::Queued, queued),
+            (JobState::Starting, counts[0]),
+            (JobState::Running, counts[1]),
+            (JobState::Stopping, counts[2]),
+        ]
+    }
+
+    fn job_in_list(&self, id: u32) -> Option<JobView> {
+        let live = self.jobs.get(&id)?;
+        let state = self.engine.state();
+        let job = state.job(JobId(id))?;
+        let mut view = of_row(&live.row);
+        view.state = self.state_of(id);
+        let lease = job.lease().and_then(|lease| state.lease(lease));
+        view.expected_end = lease
+            .filter(|lease| lease.expected_end != Time::NEVER)
+            .map(|lease| lease.expected_end.secs_f64());
+        view.reason = self.reason(id, job);
+        Some(view)
+    }
+
+    /// Why a job waits, in words.
+    fn reason(&self, id: u32, job: &Job) -> String {
+        let live = &self.jobs[&id];
+        match job.phase {
+            Phase::Running(_) | Phase::Starting(_) | Phase::Done(_) => String::new(),
+            Phase::Stopping(_) if job.cancelled => "cancelled; it is being stopped".to_owned(),
+            Phase::Stopping(_) => "it is being stopped".to_owned(),
+            Phase::Pending => match job.reason {
+                Reason::StartFailed if !live.row.facts.reason.is_empty() => {
+                    format!("{}; it is tried again", live.row.facts.reason)
+                }
+                reason => reason.to_string(),
+            },
+            Phase::Held if live.row.facts.held => "held by a person".to_owned(),
+            Phase::Held if !live.needs.is_empty() => {
+                let needs: Vec<String> = live.needs.iter().map(u32::to_string).collect();
+                format!("waits until jobs are finished: {}", needs.join(", "))
+            }
+            Phase::Held => match live.misfit {
+                Some(reason) => format!("{reason}; it waits for other nodes to join"),
+                None => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
+            },
+        }
+    }
+
+    /// When a waiting job may start, if those before it start first and everything ends as
+    /// believed: GPUs are counted, not placed.
+    fn expected_start(&self, job: &Job) -> Option<Time> {
+        let state = self.engine.state();
+        let ahead = state.pending().range(..=job.id).filter_map(|id| state.job(*id));
+        let wanted: u64 = ahead.map(|job| job.spec.gpu_milli()).sum();
+        let usable = state.nodes().iter().filter(|node| node.usable());
+        let all: u64 = usable.clone().map(|node| u64::from(node.spec.gpus) * 1000).sum();
+        if job.spec.gpu_milli() == 0 || job.spec.gpu_milli() > all {
+            return None;
+        }
+        let free = |id: NodeId| u64::from(state.capacity().gpu_free(id).0);
+        let mut free: u64 = usable.map(|node| free(node.id)).sum();
+        if free >= wanted {
+            return Some(state.now());
+        }
+        for lease in state.by_expected_end() {
+            if lease.expected_end == Time::NEVER {
+                return None;
+            }
+            let held = lease.placement.parts.iter().map(|part| u64::from(state.gpu_of(part).0));
+            free += held.sum::<u64>();
+            if free >= wanted {
+                return Some(lease.expected_end.max(state.now()));
+            }
+        }
+        None
+    }
+
+    /// A node.
+    pub fn node(&self, name: &str) -> Option<NodeView> {
+        let row = self.agents.row(name)?;
+        Some(self.node_view(NodeId(row.id), &row.machine))
+    }
+
+    /// All nodes, by name.
+    pub fn nodes(&self) -> Vec<NodeView> {
+        self.agents.rows().map(|row| self.node_view(NodeId(row.id), &row.machine)).collect()
+    }
+
+    fn node_view(&self, id: NodeId, machine: &Machine) -> NodeView {
+        let state = self.engine.state();
+        let node = state.node(id);
+        let free = state.capacity().node(id);
+        let gpu_free = state.capacity().gpu_free(id).0;
+        let beat = self.agents.last_beat(id).unwrap_or(self.now);
+        let jobs = node.leases.iter().filter_map(|lease| state.lease(*lease));
+        NodeView {
+            name: machine.name.clone(),
+            health: self.node_health(id).to_owned(),
+            connected: self.agents.session(id).is_some(),
+            silent_secs: self.now.since(beat).secs_f64(),
+            cpus: f64::from(node.spec.cpu.0) / 1000.0,
+            cpus_used: f64::from(node.spec.cpu.0 - free.cpu.0) / 1000.0,
+            mem_mib: node.spec.mem.0,
+            mem_mib_used: node.spec.mem.0 - free.mem.0,
+            gpu_model: machine.gpu_model.clone(),
+            gpu_mem_mib: machine.gpu_mem_mib,
+            gpus: node.spec.gpus,
+            gpus_used: f64::from(node.spec.gpus * 1000 - gpu_free) / 1000.0,
+            gpu_use: self.agents.gpu_use(id).to_vec(),
+            jobs: jobs.map(|lease| lease.job.0).collect(),
+        }
+    }
+
+    pub(super) fn node_health(&self, id: NodeId) -> &'static str {
+        let node = self.engine.state().node(id);
+        let wanted = self.agents.row(&node.spec.name).is_some_and(|row| row.draining);
+        match node.health {
+            Health::Down => "down",
+            Health::Draining if !wanted => "silent",
+            Health::Draining => "draining",
+            Health::Up => "up",
+        }
+    }
+
+    /// A tenant.
+    pub fn tenant(&self, name: &str) -> Option<TenantView> {
+        self.tenants.get(name).map(|tenant| TenantView {
+            name: tenant.row.name.clone(),
+            quota: tenant.row.quota.clone(),
+            jobs: tenant.jobs,
+            waiting: tenant.jobs.saturating_sub(tenant.leased),
+            gpus: tenant.gpu_milli as f64 / 1000.0,
+        })
+    }
+
+    /// All tenants, by name.
+    pub fn tenants(&self) -> Vec<TenantView> {
+        self.tenants.iter().filter_map(|tenant| self.tenant(&tenant.row.name)).collect()
+    }
+
+    /// All tokens, by number.
+    pub fn tokens(&self) -> Vec<TokenView> {
+        self.tokens.iter().map(token_view).collect()
+    }
+
+    /// Who shows this secret, and whether the token only enrols an agent.
+    pub fn authenticate(&self, secret: &str) -> Option<(Principal, bool)> {
+        self.tokens.authenticate(secret)
+    }
+
+    /// The policy that decides, as TOML.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// Name of this cluster.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// Number of agents that are connected.
+    pub fn connected_agents(&self) -> usize {
+        self.agents.connected()
+    }
+
+    /// Counters and histograms.
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+}
+
+/// A job as its row tells it.
+pub fn of_row(row: &JobRow) -> JobView {
+    let secs = |micros: u64| Time(micros).secs_f64();
+    JobView {
+        id: row.id,
+        version: row.version,
+        name: super::request::name_of(&row.request),
+        tenant: row.tenant.clone(),
+        user: row.user.clone(),
+        state: row.state,
+        reason: if row.ended.is_some() { row.facts.reason.clone() } else { String::new() },
+        submitted: secs(row.submitted),
+        started: row.facts.started.map(secs),
+        ended: row.ended.map(secs),
+        expected_start: None,
+        expected_end: None,
+        exit_code: row.facts.exit_code,
+        nodes: row.facts.nodes.clone(),
+        restarts: row.facts.restarts,
+        steps_done: row.facts.steps_done,
+        array_index: row.facts.array_index,
+        array_of: row.array_of,
+        request: row.request.clone(),
+    }
+}
+
+fn token_view(row: &TokenRow) -> TokenView {
+    let secs = |micros: u64| Time(micros).secs_f64();
+    TokenView {
+        id: row.id,
+        role: row.role,
+        tenant: row.tenant.clone(),
+        name: row.name.clone(),
+        created: secs(row.created),
+        revoked: row.revoked.map(secs),
+        one_time: row.one_time,
+    }
+}

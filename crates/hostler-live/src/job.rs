@@ -1,0 +1,141 @@
+//! What people submit and what they are told about it: the nouns of API, job files and CLI.
+//!
+//! `JobRequest` is what becomes a `JobSpec` of the core plus what only agents need (command,
+//! environment, folder). Not for scheduling.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A job as people write it: in flags, in a job file, or in the API.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct JobRequest {
+    /// For people; the first word of the command when empty.
+    pub name: String,
+    /// Program and arguments; no shell is involved unless it is named.
+    pub command: Vec<String>,
+    /// Environment on top of the agent's small one.
+    pub env: BTreeMap<String, String>,
+    /// Folder to run in; one of the job's own when empty.
+    pub workdir: String,
+    /// GPUs of each task: 0, a fraction below 1, or whole ones.
+    pub gpus: f64,
+    /// GPU memory of each task in MiB, for fractions; in proportion when zero.
+    pub gpu_mem_mib: u32,
+    /// GPU models that will do, best first; any when empty.
+    pub gpu_models: Vec<String>,
+    /// CPU cores of each task.
+    pub cpus: f64,
+    /// Memory of each task in MiB; not limited when zero.
+    pub mem_mib: u32,
+    /// Tasks that start together; their ranks count from zero.
+    pub tasks: u32,
+    /// Whether all tasks must be on one node.
+    pub one_node: bool,
+    /// Larger is more important.
+    pub priority: i32,
+    /// Seconds from now by which it should be done.
+    pub deadline_secs: Option<u64>,
+    /// Seconds after which it is ended.
+    pub max_secs: Option<u64>,
+    /// Seconds that it is expected to run.
+    pub estimate_secs: Option<u64>,
+    /// `never`, `willing` or `best-effort`.
+    pub sharing: Sharing,
+    /// Jobs that do the same thing again, for predictions.
+    pub group: String,
+    /// Jobs that must finish well before it may start.
+    pub after: Vec<u32>,
+    /// Number of copies, with `HOSTLER_ARRAY_INDEX` from zero; one plain job when zero.
+    pub array: u32,
+    /// Seconds between the signal to checkpoint or stop and the end by force.
+    pub grace_secs: Option<u64>,
+    /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
+    pub checkpoints: bool,
+    /// Steps that it will do in all, when it reports progress.
+    pub steps: Option<u64>,
+}
+
+/// Whether a job shares GPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// Its devices are its own.
+    #[default]
+    Never,
+    /// It may be packed with others.
+    Willing,
+    /// It runs in what others leave.
+    BestEffort,
+}
+
+/// Where a job stands, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobState {
+    /// Waits for other jobs, for its tenant's quota, or because a person holds it.
+    Held,
+    /// Waits for its turn.
+    Queued,
+    /// Its machines have been told to start it.
+    Starting,
+    /// Runs.
+    Running,
+    /// Has been told to stop.
+    Stopping,
+    /// Ended with exit code 0.
+    Finished,
+    /// Ended with another code, by a signal, or could not be started.
+    Failed,
+    /// A person cancelled it.
+    Cancelled,
+    /// Ran into its time limit.
+    TimedOut,
+    /// Can never run here.
+    Rejected,
+}
+
+/// What people are told about a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobView {
+    /// Its number.
+    pub id: u32,
+    /// Changes with every change of the job; for `If-Match`.
+    pub version: u64,
+    /// For people.
+    pub name: String,
+    /// Who pays.
+    pub tenant: String,
+    /// Who submitted it.
+    pub user: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// Why it waits, in words; empty when it does not.
+    pub reason: String,
+    /// Seconds since the epoch, to the microsecond.
+    pub submitted: f64,
+    /// First start.
+    pub started: Option<f64>,
+    /// End.
+    pub ended: Option<f64>,
+    /// Believed start of a job that waits, where the scheduler can tell.
+    pub expected_start: Option<f64>,
+    /// Believed end.
+    pub expected_end: Option<f64>,
+    /// Exit code of the first task that failed, else of rank 0; 128 + signal when killed by one.
+    pub exit_code: Option<i32>,
+    /// Nodes that it runs on, or last ran on.
+    pub nodes: Vec<String>,
+    /// Times it was started again.
+    pub restarts: u32,
+    /// Steps done, when it reports them.
+    pub steps_done: Option<u64>,
+    /// Index in its array.
+    pub array_index: Option<u32>,
+    /// First job of its array.
+    pub array_of: Option<u32>,
+    /// What was asked for.
+    pub request: JobRequest,
+}

@@ -1,0 +1,120 @@
+//! Bounds of the live scheduler, each with the reason for its number.
+
+/// Bytes of one message between agent and daemon: a start order with a full environment fits.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of command and environment of one job: what `execve` takes is twice that on Linux.
+pub const COMMAND_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of one answer with a piece of a job's output.
+pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
+/// Jobs that one array submits: they enter the log in one transaction.
+pub const ARRAY_JOBS_MAX: u32 = 10_000;
+
+/// Characters of a name of a job, tenant, node or user.
+pub const NAME_CHARS_MAX: usize = 128;
+
+/// Jobs that one job may wait for.
+pub const AFTER_MAX: usize = 64;
+
+/// Inputs that wait for the host: seconds of work; beyond it callers are told to come again.
+pub const INPUTS_WAITING_MAX: usize = 16_384;
+
+/// Inputs of one transaction: bounds how long an answer waits for others.
+pub const INPUTS_PER_BATCH_MAX: usize = 2_048;
+
+/// Messages that wait for one agent; a slower one is cut off and says Hello again.
+pub const AGENT_MESSAGES_MAX: usize = 8_192;
+
+/// Jobs that are not over, of all tenants: what fits memory and the time of a restart.
+pub const JOBS_MAX: usize = 1_000_000;
+
+/// Bytes of one file of a job's output.
+pub const OUTPUT_SEGMENT_BYTES: u64 = 4 << 20;
+
+/// Files that are kept of each stream of output: 64 MiB in all, the newest.
+pub const OUTPUT_SEGMENTS_MAX: usize = 16;
+
+/// Leases whose output an agent keeps after the daemon has forgotten them; the oldest go first.
+pub const OUTPUT_LEASES_MAX: usize = 1000;
+
+/// Port of the daemon, where none is named.
+pub const PORT: u16 = 7717;
+
+/// Bytes of a request to the interface: an array with a full environment fits.
+pub const REQUEST_BYTES_MAX: usize = 256 << 10;
+
+/// Seconds that a request may take, waiting for output included.
+pub const REQUEST_SECS_MAX: u64 = 60;
+
+/// Seconds that a request for output may wait for something new.
+pub const OUTPUT_WAIT_SECS_MAX: u32 = 30;
+
+/// Seconds that an agent has to answer a request for output.
+pub const OUTPUT_ANSWER_SECS_MAX: u64 = 10;
+
+/// Connections that the server holds at a time: agents of a large cluster and as many people.
+pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// Seconds for TLS and the head of a request: who is slower takes the place of somebody else.
+pub const HEAD_SECS_MAX: u64 = 20;
+
+/// Streams of changes at a time: each holds a connection and a place in the queue of changes.
+pub const STREAMS_MAX: usize = 1024;
+
+/// Jobs in one part of a list.
+pub const PAGE_JOBS_MAX: u32 = 1000;
+
+/// Jobs in one part of a list, where no number is given.
+pub const PAGE_JOBS_DEFAULT: u32 = 100;
+
+/// Callers whose requests are counted at a time.
+pub const CALLERS_MAX: usize = 8192;
+
+/// Jobs on one page of a list: some megabytes of answer.
+pub const HISTORY_PAGE_MAX: usize = 1000;
+
+/// Changes that one listener may lag behind before it misses some.
+pub const CHANGES_KEPT: usize = 4_096;
+
+/// Reads of output that agents have not answered yet.
+pub const OUTPUT_WAITING_MAX: usize = 1_024;
+
+/// Characters of an idempotency key.
+pub const KEY_CHARS_MAX: usize = 128;
+
+/// Bytes of an answer that a client reads: a full page of jobs with large environments.
+pub const ANSWER_BYTES_MAX: usize = 128 << 20;
+
+/// Bytes of a line of a stream that a client reads.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Seconds that a client waits for an answer: longer than the server may take.
+pub const ANSWER_SECS_MAX: u64 = REQUEST_SECS_MAX + 10;
+
+/// Seconds that a client waits for a connection.
+pub const CONNECT_SECS_MAX: u64 = 10;
+
+/// Bytes of a policy's settings.
+pub const POLICY_BYTES_MAX: usize = 64 << 10;
+
+/// Follow-up steps of one batch: a chain of jobs that wait for each other is cut in one, so only
+/// a fault goes on for longer.
+pub const FOLLOW_UPS_MAX: usize = 1_000;
+
+/// Tokens, revoked ones included: one for each person and node of a large site.
+pub const TOKENS_MAX: usize = 100_000;
+
+/// Seconds that a job has to end itself after a signal, when it does not say.
+pub const GRACE_SECS: u64 = 30;
+
+/// The longest such time that can be asked for: a drain must come to an end.
+pub const GRACE_SECS_MAX: u64 = 3_600;
+
+/// Seconds that a stream of changes lasts: a revoked token is good for no longer.
+pub const STREAM_SECS_MAX: u64 = 600;
+
+/// Requests a second without a valid token that are answered with why: enough for people who
+/// mistype, too few to learn anything.
+pub const GUESSES_PER_SECOND: f64 = 50.0;

@@ -1,0 +1,101 @@
+//! Nodes and the policy that decides over them.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::App;
+use super::access::{Caller, Look, Operate};
+use super::fault::{Body, Fault, Named};
+use crate::api::{PolicyText, Problem};
+use crate::host::{Answer, Command, NodeView};
+
+/// Lists nodes.
+#[utoipa::path(
+    get, path = "/nodes", tag = "cluster",
+    responses((status = 200, description = "Every node.", body = Vec<NodeView>)),
+)]
+pub async fn nodes(
+    State(app): State<App>,
+    caller: Caller<Look>,
+) -> Result<Json<Vec<NodeView>>, Fault> {
+    let who = caller.who;
+    let nodes = app.host.read(move |host| {
+        let mut nodes = host.nodes();
+        for node in &mut nodes {
+            // Jobs of other tenants do not exist for those who do not see them.
+            node.jobs.retain(|job| host.job_tenant(*job).is_some_and(|tenant| who.sees(tenant)));
+        }
+        nodes
+    });
+    Ok(Json(nodes.await?))
+}
+
+/// Lets a node take nothing new.
+#[utoipa::path(
+    post, path = "/nodes/{name}/drain", tag = "cluster",
+    params(("name" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "The node as it is now.", body = NodeView),
+        (status = 404, description = "There is none.", body = Problem),
+    ),
+)]
+pub async fn drain(
+    State(app): State<App>,
+    caller: Caller<Operate>,
+    Named(node): Named<String>,
+) -> Result<Json<NodeView>, Fault> {
+    set_draining(&app, caller, node, true).await
+}
+
+/// Lets a node take jobs again.
+#[utoipa::path(
+    post, path = "/nodes/{name}/undrain", tag = "cluster",
+    params(("name" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "The node as it is now.", body = NodeView),
+        (status = 404, description = "There is none.", body = Problem),
+    ),
+)]
+pub async fn undrain(
+    State(app): State<App>,
+    caller: Caller<Operate>,
+    Named(node): Named<String>,
+) -> Result<Json<NodeView>, Fault> {
+    set_draining(&app, caller, node, false).await
+}
+
+async fn set_draining(
+    app: &App,
+    caller: Caller<Operate>,
+    node: String,
+    draining: bool,
+) -> Result<Json<NodeView>, Fault> {
+    match app.host.command(&caller.who, Command::Drain { node, draining }).await? {
+        Answer::Node(node) => Ok(Json(*node)),
+        _ => Err(super::wrong_answer()),
+    }
+}
+
+/// Shows the policy that decides.
+#[utoipa::path(
+    get, path = "/policy", tag = "cluster",
+    responses((status = 200, description = "Its settings.", body = PolicyText)),
+)]
+pub async fn policy(State(app): State<App>, _: Caller<Look>) -> Result<Json<PolicyText>, Fault> {
+    Ok(Json(PolicyText { toml: app.host.read(|host| host.policy().to_owned()).await? }))
+}
+
+/// Lets another policy decide from now on.
+#[utoipa::path(
+    put, path = "/policy", tag = "cluster", request_body = PolicyText,
+    responses((status = 200, description = "It decides now.", body = PolicyText)),
+)]
+pub async fn set_policy(
+    State(app): State<App>,
+    caller: Caller<Operate>,
+    Body(policy): Body<PolicyText>,
+) -> Result<Json<PolicyText>, Fault> {
+    let settings = policy.toml.clone();
+    app.host.command(&caller.who, Command::SetPolicy { settings }).await?;
+    Ok(Json(policy))
+}

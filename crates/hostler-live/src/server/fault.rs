@@ -1,0 +1,154 @@
+//! What the server says when it does not do as asked: one JSON shape for every fault, and
+//! extractors that speak it.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+
+use crate::api::Problem;
+use crate::limits::REQUEST_BYTES_MAX;
+
+/// A refusal or a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What kind.
+    pub status: StatusCode,
+    /// What is wrong.
+    pub error: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl Fault {
+    /// A fault without advice.
+    pub fn new(status: StatusCode, error: impl Into<String>) -> Fault {
+        Fault { status, error: error.into(), hint: String::new() }
+    }
+
+    /// With advice.
+    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+        self.hint = hint.into();
+        self
+    }
+
+    /// The request makes no sense.
+    pub fn bad(error: impl Into<String>) -> Fault {
+        Fault::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// Nobody is known by what was shown.
+    pub fn unknown_caller() -> Fault {
+        Fault::new(StatusCode::UNAUTHORIZED, "no valid token")
+            .hint("send `Authorization: Bearer TOKEN`; `hostler token create` makes one")
+    }
+
+    /// The caller is known but may not.
+    pub fn forbidden(error: impl Into<String>) -> Fault {
+        Fault::new(StatusCode::FORBIDDEN, error)
+    }
+
+    /// There is no such thing, or the caller may not know of it.
+    pub fn missing(what: &str, name: impl std::fmt::Display) -> Fault {
+        Fault::new(StatusCode::NOT_FOUND, format!("no such {what}: {name}"))
+    }
+
+    /// Too much of something.
+    pub fn too_many(error: impl Into<String>) -> Fault {
+        Fault::new(StatusCode::TOO_MANY_REQUESTS, error).hint("try again later")
+    }
+
+    /// It does not work now.
+    pub fn unavailable(error: impl Into<String>) -> Fault {
+        Fault::new(StatusCode::SERVICE_UNAVAILABLE, error)
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let status = self.status;
+        let mut response =
+            (status, Json(Problem { error: self.error, hint: self.hint })).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<JsonRejection> for Fault {
+    fn from(rejection: JsonRejection) -> Fault {
+        match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
+                    .hint(format!("send at most {REQUEST_BYTES_MAX} bytes"))
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not said to be JSON")
+                    .hint("send `Content-Type: application/json`")
+            }
+            _ => invalid("body", &rejection.body_text()),
+        }
+    }
+}
+
+impl From<QueryRejection> for Fault {
+    fn from(rejection: QueryRejection) -> Fault {
+        invalid("query", &rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Fault {
+    fn from(rejection: PathRejection) -> Fault {
+        invalid("path", &rejection.body_text())
+    }
+}
+
+/// What the parser says, without its opening words.
+fn invalid(part: &str, words: &str) -> Fault {
+    let detail = words.split_once(": ").map_or(words, |(_, detail)| detail);
+    Fault::bad(format!("invalid {part}: {detail}"))
+}
+
+/// A JSON body whose faults are told in our shape.
+pub struct Body<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, state: &S) -> Result<Body<T>, Fault> {
+        let Json(value) = Json::from_request(request, state).await?;
+        Ok(Body(value))
+    }
+}
+
+/// Query parameters whose faults are told in our shape.
+pub struct Params<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, Fault> {
+        let Query(value) = Query::from_request_parts(parts, state).await?;
+        Ok(Params(value))
+    }
+}
+
+/// What the path names, with faults told in our shape.
+pub struct Named<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<T>, Fault> {
+        let Path(value) = Path::from_request_parts(parts, state).await?;
+        Ok(Named(value))
+    }
+}

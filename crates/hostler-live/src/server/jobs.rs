@@ -1,0 +1,327 @@
+//! Jobs: submit, list, look, change.
+
+#![expect(unused_qualifications, reason = "the macro for paths writes them")]
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::App;
+use super::access::{Caller, Look, Work};
+use super::fault::{Body, Fault, Named, Params};
+use crate::api::{Accepted, Explanation, JobFilter, JobPage, PREFIX};
+use crate::host::{self, Answer, Command, Principal};
+use crate::job::{JobRequest, JobState, JobView};
+use crate::limits::{KEY_CHARS_MAX, PAGE_JOBS_DEFAULT, PAGE_JOBS_MAX};
+use crate::store::{HistoryFilter, Role};
+
+/// Makes a repeated submission harmless.
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Whom a submission is charged to.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SubmitQuery {
+    /// Tenant that pays, when it is not the caller's; for admins.
+    #[param(min_length = 1, max_length = 128)]
+    tenant: Option<String>,
+}
+
+/// Submits a job, or an array of jobs.
+///
+/// When the answer comes, the jobs are safe. The same idempotency key gives the same jobs.
+#[utoipa::path(
+    post, path = "/jobs", tag = "jobs",
+    params(
+        SubmitQuery,
+        ("Idempotency-Key" = Option<String>, Header, description = "Any text, made by the caller.",
+            min_length = 1, max_length = 128, pattern = "^[!-~]+$"),
+    ),
+    request_body = JobRequest,
+    responses(
+        (status = 201, description = "The jobs are safe.", body = Accepted,
+            headers(("Location" = String, description = "The first job."))),
+        (status = 200, description = "They had been submitted with this key before.",
+            body = Accepted),
+        (status = 404, description = "A job or tenant that it names is not there for this caller.",
+            body = crate::api::Problem),
+        (status = 422, description = "The key was used for another request.",
+            body = crate::api::Problem),
+    ),
+)]
+pub async fn submit(
+    State(app): State<App>,
+    caller: Caller<Work>,
+    Params(query): Params<SubmitQuery>,
+    headers: HeaderMap,
+    Body(request): Body<JobRequest>,
+) -> Result<Response, Fault> {
+    let key = headers.get(IDEMPOTENCY_KEY).map(idempotency_key).transpose()?;
+    let command = Command::Submit { request: Box::new(request), key, tenant: query.tenant };
+    let Answer::Submitted { jobs, again } = app.host.command(&caller.who, command).await? else {
+        return Err(super::wrong_answer());
+    };
+    let first = *jobs.first().ok_or_else(super::wrong_answer)?;
+    let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+    let status = if again { StatusCode::OK } else { StatusCode::CREATED };
+    let location = format!("{PREFIX}/jobs/{first}");
+    Ok((status, [(header::LOCATION, location)], Json(Accepted { first, count })).into_response())
+}
+
+fn idempotency_key(value: &HeaderValue) -> Result<String, Fault> {
+    let text = value.to_str().unwrap_or("");
+    let fits = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    if text.is_empty() || text.len() > KEY_CHARS_MAX || !fits(text) {
+        let hint = format!("use 1 to {KEY_CHARS_MAX} visible ASCII characters");
+        return Err(Fault::bad("invalid `Idempotency-Key`").hint(hint));
+    }
+    Ok(text.to_owned())
+}
+
+/// Lists jobs that are not over, by number; those that are over when a state asks for them.
+#[utoipa::path(
+    get, path = "/jobs", tag = "jobs", params(JobFilter),
+    responses((status = 200, description = "A part of the list.", body = JobPage)),
+)]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller<Look>,
+    Params(filter): Params<JobFilter>,
+) -> Result<Json<JobPage>, Fault> {
+    let over = filter.state.is_some_and(is_over);
+    page(&app, caller.who, filter, over).await.map(Json)
+}
+
+/// Lists jobs that are over, newest first.
+#[utoipa::path(
+    get, path = "/history", tag = "jobs", params(JobFilter),
+    responses((status = 200, description = "A part of the list.", body = JobPage)),
+)]
+pub async fn history(
+    State(app): State<App>,
+    caller: Caller<Look>,
+    Params(filter): Params<JobFilter>,
+) -> Result<Json<JobPage>, Fault> {
+    if filter.state.is_some_and(|state| !is_over(state)) {
+        return Ok(Json(JobPage { jobs: Vec::new(), next: None }));
+    }
+    page(&app, caller.who, filter, true).await.map(Json)
+}
+
+async fn page(app: &App, who: Principal, filter: JobFilter, over: bool) -> Result<JobPage, Fault> {
+    let limit = filter.limit.unwrap_or(PAGE_JOBS_DEFAULT);
+    if !(1..=PAGE_JOBS_MAX).contains(&limit) {
+        return Err(Fault::bad(format!("invalid `limit`: {limit}"))
+            .hint(format!("use 1 to {PAGE_JOBS_MAX}")));
+    }
+    let limit = limit as usize;
+    let tenant = match who.role {
+        Role::Admin => filter.tenant,
+        // Of a tenant that is not theirs they see nothing, not even that it is there.
+        _ if filter.tenant.as_ref().is_some_and(|tenant| *tenant != who.tenant) => {
+            return Ok(JobPage { jobs: Vec::new(), next: None });
+        }
+        _ => Some(who.tenant),
+    };
+    let (user, state, cursor) = (filter.user, filter.state, filter.cursor);
+    let jobs = match over {
+        true => {
+            let filter = HistoryFilter { tenant, user, state, before: cursor, limit, ..all() };
+            app.host.history(filter).await?
+        }
+        false => {
+            let states = state.into_iter().collect();
+            let filter = host::JobFilter { tenant, user, states, after: cursor, limit };
+            app.host.read(move |host| host.jobs(&filter)).await?
+        }
+    };
+    let full = jobs.len() >= limit;
+    let next = if full { jobs.last().map(|job| job.id) } else { None };
+    Ok(JobPage { jobs, next })
+}
+
+fn all() -> HistoryFilter {
+    HistoryFilter::default()
+}
+
+/// A job that is the caller's business.
+async fn visible(app: &App, who: &Principal, id: u32) -> Result<JobView, Fault> {
+    let job = app.host.job(id).await?;
+    job.filter(|job| who.sees(&job.tenant)).ok_or_else(|| Fault::missing("job", id))
+}
+
+/// Whether a job in this state is over.
+pub fn is_over(state: JobState) -> bool {
+    match state {
+        JobState::Held
+        | JobState::Queued
+        | JobState::Starting
+        | JobState::Running
+        | JobState::Stopping => false,
+        JobState::Finished
+        | JobState::Failed
+        | JobState::Cancelled
+        | JobState::TimedOut
+        | JobState::Rejected => true,
+    }
+}
+
+/// Shows a job.
+#[utoipa::path(
+    get, path = "/jobs/{id}", tag = "jobs",
+    params(
+        ("id" = u32, Path, description = "Its number."),
+        ("If-None-Match" = Option<String>, Header, description = "The version that is known."),
+    ),
+    responses(
+        (status = 200, description = "The job.", body = JobView,
+            headers(("ETag" = String, description = "Its version."))),
+        (status = 304, description = "It has the version that is known."),
+        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
+    ),
+)]
+pub async fn show(
+    State(app): State<App>,
+    caller: Caller<Look>,
+    Named(id): Named<u32>,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let job = visible(&app, &caller.who, id).await?;
+    let known = headers.get(header::IF_NONE_MATCH);
+    if known.is_some_and(|known| known.as_bytes() == etag(&job).as_bytes()) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag(&job))]).into_response());
+    }
+    Ok(with_version(job))
+}
+
+/// Ends a job, running or not.
+#[utoipa::path(
+    post, path = "/jobs/{id}/cancel", tag = "jobs",
+    params(
+        ("id" = u32, Path, description = "Its number."),
+        ("If-Match" = Option<String>, Header, description = "Only if it has this version."),
+    ),
+    responses(
+        (status = 200, description = "The job as it is now.", body = JobView,
+            headers(("ETag" = String, description = "Its version."))),
+        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
+        (status = 409, description = "It is over.", body = crate::api::Problem),
+        (status = 412, description = "It has another version.", body = crate::api::Problem),
+    ),
+)]
+pub async fn cancel(
+    State(app): State<App>,
+    caller: Caller<Work>,
+    Named(job): Named<u32>,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let version = if_match(&headers)?;
+    change(&app, caller, Command::Cancel { job, version }).await
+}
+
+/// Keeps a waiting job from starting.
+#[utoipa::path(
+    post, path = "/jobs/{id}/hold", tag = "jobs",
+    params(
+        ("id" = u32, Path, description = "Its number."),
+        ("If-Match" = Option<String>, Header, description = "Only if it has this version."),
+    ),
+    responses(
+        (status = 200, description = "The job as it is now.", body = JobView,
+            headers(("ETag" = String, description = "Its version."))),
+        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
+        (status = 409, description = "It does not wait.", body = crate::api::Problem),
+        (status = 412, description = "It has another version.", body = crate::api::Problem),
+    ),
+)]
+pub async fn hold(
+    State(app): State<App>,
+    caller: Caller<Work>,
+    Named(job): Named<u32>,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let version = if_match(&headers)?;
+    change(&app, caller, Command::Hold { job, held: true, version }).await
+}
+
+/// Lets a held job go.
+#[utoipa::path(
+    post, path = "/jobs/{id}/release", tag = "jobs",
+    params(
+        ("id" = u32, Path, description = "Its number."),
+        ("If-Match" = Option<String>, Header, description = "Only if it has this version."),
+    ),
+    responses(
+        (status = 200, description = "The job as it is now.", body = JobView,
+            headers(("ETag" = String, description = "Its version."))),
+        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
+        (status = 409, description = "It is over.", body = crate::api::Problem),
+        (status = 412, description = "It has another version.", body = crate::api::Problem),
+    ),
+)]
+pub async fn release(
+    State(app): State<App>,
+    caller: Caller<Work>,
+    Named(job): Named<u32>,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let version = if_match(&headers)?;
+    change(&app, caller, Command::Hold { job, held: false, version }).await
+}
+
+async fn change(app: &App, caller: Caller<Work>, command: Command) -> Result<Response, Fault> {
+    match app.host.command(&caller.who, command).await? {
+        Answer::Job(job) => Ok(with_version(*job)),
+        _ => Err(super::wrong_answer()),
+    }
+}
+
+/// Says why a job stands where it stands.
+#[utoipa::path(
+    get, path = "/jobs/{id}/explain", tag = "jobs",
+    params(("id" = u32, Path, description = "Its number.")),
+    responses(
+        (status = 200, description = "Why, since when, and when it may start.", body = Explanation),
+        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
+    ),
+)]
+pub async fn explain(
+    State(app): State<App>,
+    caller: Caller<Look>,
+    Named(id): Named<u32>,
+) -> Result<Json<Explanation>, Fault> {
+    let job = visible(&app, &caller.who, id).await?;
+    let waits_for = match job.state {
+        JobState::Held => job.request.after.clone(),
+        _ => Vec::new(),
+    };
+    let JobView { id, state, reason, submitted, started, ended, expected_start, .. } = job;
+    let since = ended.or(started).unwrap_or(submitted);
+    Ok(Json(Explanation { id, state, reason, since, expected_start, waits_for }))
+}
+
+fn with_version(job: JobView) -> Response {
+    ([(header::ETAG, etag(&job))], Json(job)).into_response()
+}
+
+fn etag(job: &JobView) -> String {
+    format!("\"{}\"", job.version)
+}
+
+/// The version that a change is for; none when any will do.
+fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let text = value.to_str().unwrap_or("").trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match digits.and_then(|digits| digits.parse().ok()) {
+        Some(version) => Ok(Some(version)),
+        None => Err(Fault::bad("invalid `If-Match`").hint("send the `ETag` of the job as it was")),
+    }
+}

@@ -1,0 +1,149 @@
+//! The REST interface of the daemon: HTTP in, commands to the host out.
+//!
+//! Says who may ask what, in which words, how often and how much at a time. What is done about it
+//! is decided by the host.
+
+mod access;
+mod agents;
+mod cluster;
+mod document;
+mod events;
+pub mod fault;
+mod health;
+mod jobs;
+mod listen;
+mod measures;
+mod output;
+mod people;
+pub mod rate;
+mod start;
+pub mod tls;
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use start::{Certificate, Running, ServeError, Settings, start};
+
+use crate::api::PREFIX;
+use crate::host::{HostError, HostHandle};
+use crate::limits::{REQUEST_BYTES_MAX, REQUEST_SECS_MAX};
+use fault::Fault;
+use rate::Buckets;
+
+/// What every handler can reach.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// See [`App`].
+pub struct Parts {
+    host: HostHandle,
+    buckets: Buckets,
+    guesses: Buckets,
+    streams: Arc<Semaphore>,
+    stop: tokio::sync::watch::Receiver<bool>,
+    document: Arc<OpenApi>,
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// Every path that is served, and the document about them.
+fn paths() -> (Router<App>, OpenApi) {
+    let api = OpenApiRouter::new()
+        .routes(routes!(jobs::list, jobs::submit))
+        .routes(routes!(jobs::show))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::hold))
+        .routes(routes!(jobs::release))
+        .routes(routes!(jobs::explain))
+        .routes(routes!(output::output))
+        .routes(routes!(jobs::history))
+        .routes(routes!(cluster::nodes))
+        .routes(routes!(cluster::drain))
+        .routes(routes!(cluster::undrain))
+        .routes(routes!(cluster::policy, cluster::set_policy))
+        .routes(routes!(people::tenants))
+        .routes(routes!(people::set_tenant))
+        .routes(routes!(people::tokens, people::create_token))
+        .routes(routes!(people::revoke_token))
+        .routes(routes!(people::enrol))
+        .routes(routes!(agents::connect))
+        .routes(routes!(events::events))
+        .routes(routes!(document::openapi));
+    let (router, document) = OpenApiRouter::with_openapi(document::head())
+        .nest(PREFIX, api)
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(measures::metrics))
+        .split_for_parts();
+    (router, document::complete(document))
+}
+
+/// The paths with what holds for all of them.
+fn router(paths: Router<App>, app: App) -> Router {
+    paths
+        .fallback(|| async { Fault::new(StatusCode::NOT_FOUND, "no such path").hint(SEE) })
+        .method_not_allowed_fallback(|| async {
+            Fault::new(StatusCode::METHOD_NOT_ALLOWED, "no such method here").hint(SEE)
+        })
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .layer(middleware::from_fn(in_time))
+        .with_state(app)
+}
+
+const SEE: &str = "see GET /api/v1/openapi.json";
+
+/// Ends what takes too long, and tells about each request.
+///
+/// A stream's answer begins at once; what it carries later is not counted.
+async fn in_time(request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let answered = timeout(Duration::from_secs(REQUEST_SECS_MAX), next.run(request)).await;
+    let response = answered.unwrap_or_else(|_| {
+        Fault::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response()
+    });
+    let (status, ms) = (response.status().as_u16(), begun.elapsed().as_millis() as u64);
+    let path = path.as_deref().unwrap_or("unknown");
+    tracing::debug!(%method, path, status, ms, "request");
+    response
+}
+
+/// The host answered something that does not belong to the question.
+fn wrong_answer() -> Fault {
+    Fault::unavailable("the daemon gave no fitting answer")
+}
+
+impl From<HostError> for Fault {
+    fn from(error: HostError) -> Fault {
+        let status = match &error {
+            HostError::Unknown { .. } | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
+            HostError::Forbidden { .. } => StatusCode::FORBIDDEN,
+            HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
+            HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,
+            HostError::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
+            HostError::WrongState { .. } | HostError::Silent { .. } => StatusCode::CONFLICT,
+            HostError::KeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            HostError::Stopped { .. } | HostError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Fault::new(status, error.to_string())
+    }
+}

@@ -1,0 +1,78 @@
+//! Output of jobs, read from the agents that have it.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::App;
+use super::access::{Caller, Look};
+use super::fault::{Fault, Named, Params};
+use crate::api::{OutputQuery, Problem};
+use crate::host::{Answer, Command, HostError, OutputPiece, Principal};
+use crate::limits::{OUTPUT_ANSWER_SECS_MAX, OUTPUT_WAIT_SECS_MAX};
+use crate::wire::Stream;
+
+/// Time between two looks for something new.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Reads a piece of a job's output.
+///
+/// With `wait_secs` the answer comes when there is something new, or the stream ends, or the time
+/// is over. To follow a stream, ask again from `offset` plus `bytes` until `last`.
+#[utoipa::path(
+    get, path = "/jobs/{id}/output", tag = "jobs",
+    params(("id" = u32, Path, description = "Its number."), OutputQuery),
+    responses(
+        (status = 200, description = "A piece, which may be empty.", body = OutputPiece),
+        (status = 404, description = "There is none for this caller.", body = Problem),
+        (status = 409, description = "Its node does not answer.", body = Problem),
+    ),
+)]
+pub async fn output(
+    State(app): State<App>,
+    caller: Caller<Look>,
+    Named(job): Named<u32>,
+    Params(query): Params<OutputQuery>,
+) -> Result<Json<OutputPiece>, Fault> {
+    let wait = query.wait_secs.unwrap_or(0);
+    if wait > OUTPUT_WAIT_SECS_MAX {
+        let fault = Fault::bad(format!("invalid `wait_secs`: {wait}"));
+        return Err(fault.hint(format!("use 0 to {OUTPUT_WAIT_SECS_MAX}")));
+    }
+    let until = Instant::now() + Duration::from_secs(u64::from(wait));
+    loop {
+        // A job that has not started has no output yet: that is worth waiting for, too.
+        match read(&app, &caller.who, job, &query).await {
+            Ok(piece) if piece.bytes > 0 || piece.last => return Ok(Json(piece)),
+            other if Instant::now() + LOOK_AGAIN > until => {
+                return other.map(Json).map_err(Fault::from);
+            }
+            Ok(_) | Err(HostError::NoOutput { .. } | HostError::Silent { .. }) => {}
+            Err(fault) => return Err(fault.into()),
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+async fn read(
+    app: &App,
+    who: &Principal,
+    job: u32,
+    query: &OutputQuery,
+) -> Result<OutputPiece, HostError> {
+    let command = Command::ReadOutput {
+        job,
+        rank: query.rank.unwrap_or(0),
+        stream: query.stream.unwrap_or(Stream::Stdout),
+        offset: query.offset.unwrap_or(0),
+    };
+    let limit = Duration::from_secs(OUTPUT_ANSWER_SECS_MAX);
+    match timeout(limit, app.host.command(who, command)).await {
+        Ok(Ok(Answer::Output(piece))) => Ok(piece),
+        Ok(Ok(_)) => Err(HostError::NoOutput { fault: "no piece came".to_owned() }),
+        Ok(Err(fault)) => Err(fault),
+        Err(_) => Err(HostError::Silent { node: "of the job".to_owned() }),
+    }
+}

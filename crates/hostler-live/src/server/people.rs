@@ -1,0 +1,110 @@
+//! Tenants and their quotas; tokens; agents that enrol.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::App;
+use super::access::{Caller, Enrol, Look, Operate};
+use super::fault::{Body, Fault, Named};
+use crate::api::{Enrolment, MadeToken, NewToken, Problem};
+use crate::host::{Answer, Command, DEFAULT_TENANT, Secret, TenantView, TokenView};
+use crate::store::{Role, TenantQuota};
+
+/// Lists tenants: all of them for admins, their own for others.
+#[utoipa::path(
+    get, path = "/tenants", tag = "people",
+    responses((status = 200, description = "Tenants and what they use.", body = Vec<TenantView>)),
+)]
+pub async fn tenants(
+    State(app): State<App>,
+    caller: Caller<Look>,
+) -> Result<Json<Vec<TenantView>>, Fault> {
+    let mut tenants = app.host.read(|host| host.tenants()).await?;
+    tenants.retain(|tenant| caller.who.sees(&tenant.name));
+    Ok(Json(tenants))
+}
+
+/// Adds a tenant, or sets what it may use.
+#[utoipa::path(
+    put, path = "/tenants/{name}", tag = "people",
+    params(("name" = String, Path, description = "Its name.")),
+    request_body = TenantQuota,
+    responses((status = 200, description = "The tenant as it is now.", body = TenantView)),
+)]
+pub async fn set_tenant(
+    State(app): State<App>,
+    caller: Caller<Operate>,
+    Named(name): Named<String>,
+    Body(quota): Body<TenantQuota>,
+) -> Result<Json<TenantView>, Fault> {
+    match app.host.command(&caller.who, Command::SetTenant { name, quota }).await? {
+        Answer::Tenant(tenant) => Ok(Json(*tenant)),
+        _ => Err(super::wrong_answer()),
+    }
+}
+
+/// Lists tokens, without their secrets.
+#[utoipa::path(
+    get, path = "/tokens", tag = "people",
+    responses((status = 200, description = "Every token.", body = Vec<TokenView>)),
+)]
+pub async fn tokens(
+    State(app): State<App>,
+    _: Caller<Operate>,
+) -> Result<Json<Vec<TokenView>>, Fault> {
+    Ok(Json(app.host.read(|host| host.tokens()).await?))
+}
+
+/// Makes a token; the secret is shown this once.
+#[utoipa::path(
+    post, path = "/tokens", tag = "people", request_body = NewToken,
+    responses((status = 201, description = "The token.", body = MadeToken)),
+)]
+pub async fn create_token(
+    State(app): State<App>,
+    caller: Caller<Operate>,
+    Body(new): Body<NewToken>,
+) -> Result<(StatusCode, Json<MadeToken>), Fault> {
+    let NewToken { role, name, tenant } = new;
+    let tenant = tenant.as_deref().unwrap_or(DEFAULT_TENANT);
+    let one_time = role == Role::Agent;
+    let made = app.host.create_token(&caller.who, role, tenant, &name, one_time).await?;
+    Ok((StatusCode::CREATED, Json(shown(made))))
+}
+
+fn shown((id, secret): (u32, Secret)) -> MadeToken {
+    MadeToken { id, token: secret.reveal().to_owned() }
+}
+
+/// Lets nobody in with a token any more.
+#[utoipa::path(
+    delete, path = "/tokens/{id}", tag = "people",
+    params(("id" = u32, Path, description = "Its number.")),
+    responses(
+        (status = 204, description = "It is revoked."),
+        (status = 404, description = "There is none.", body = Problem),
+    ),
+)]
+pub async fn revoke_token(
+    State(app): State<App>,
+    caller: Caller<Operate>,
+    Named(token): Named<u32>,
+) -> Result<StatusCode, Fault> {
+    app.host.command(&caller.who, Command::RevokeToken { token }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Exchanges a one-time token for one that is bound to a node.
+#[utoipa::path(
+    post, path = "/agents/enrol", tag = "agents", request_body = Enrolment,
+    responses((status = 201, description = "The token of the node.", body = MadeToken)),
+)]
+pub async fn enrol(
+    State(app): State<App>,
+    caller: Caller<Enrol>,
+    Body(enrolment): Body<Enrolment>,
+) -> Result<(StatusCode, Json<MadeToken>), Fault> {
+    let made = app.host.enrol(&caller.who, &enrolment.node).await?;
+    Ok((StatusCode::CREATED, Json(shown(made))))
+}

@@ -1,0 +1,261 @@
+//! How a daemon begins and ends: store, host, certificate, listener; and back.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hostler_core::units::Time;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use super::rate::{Buckets, Rate};
+use super::tls::{self, Identity, TlsError, write_secret};
+use super::{App, Parts, listen, paths, router};
+use crate::host::{
+    self, DEFAULT_TENANT, Host, HostError, HostHandle, HostThread, PolicyBuilder, Principal,
+};
+use crate::limits::{CALLERS_MAX, GUESSES_PER_SECOND, STREAMS_MAX};
+use crate::store::{self, Role, StoreError};
+
+/// How a daemon runs.
+pub struct Settings {
+    /// Folder of everything that must survive.
+    pub data: PathBuf,
+    /// Address of a database server, instead of the folder.
+    pub store: Option<String>,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// How callers know it.
+    pub certificate: Certificate,
+    /// How often each caller may ask.
+    pub rate: Rate,
+    /// How the host behaves.
+    pub host: host::Settings,
+    /// Makes policies.
+    pub policies: PolicyBuilder,
+}
+
+/// How callers know the daemon.
+pub enum Certificate {
+    /// By one that is made at the first start and kept.
+    Kept,
+    /// By these files.
+    Own {
+        /// The chain.
+        chain: PathBuf,
+        /// The key of its first certificate.
+        key: PathBuf,
+    },
+    /// Not at all: nothing is encrypted, so it must not leave the machine.
+    None,
+}
+
+/// Why there is no daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The data folder cannot be used.
+    #[error("cannot use the data folder `{}`: {fault}", path.display())]
+    Data {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        fault: io::Error,
+    },
+    /// The address cannot be used.
+    #[error("cannot listen on `{address}`: {fault}; is another daemon running? see --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        fault: io::Error,
+    },
+    /// Nothing would be encrypted.
+    #[error("`--plain` is for loopback only, not for `{address}`; leave it out")]
+    Plain {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// No certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// No store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No host, or not any more.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// A daemon that runs.
+pub struct Running {
+    address: SocketAddr,
+    fingerprint: Option<String>,
+    first_token: Option<String>,
+    data: PathBuf,
+    host: HostHandle,
+    thread: HostThread,
+    stop: watch::Sender<bool>,
+    listening: JoinHandle<()>,
+}
+
+/// Opens the store, recovers the host and listens.
+pub async fn start(settings: Settings) -> Result<Running, ServeError> {
+    let Settings { data, store, listen: wanted, certificate, rate, host, policies } = settings;
+    if matches!(certificate, Certificate::None) && !wanted.ip().is_loopback() {
+        return Err(ServeError::Plain { address: wanted });
+    }
+    create(&data).map_err(|fault| ServeError::Data { path: data.clone(), fault })?;
+    // Reading a long log takes a while, and the client of PostgreSQL does not work on a thread
+    // that drives tasks.
+    let folder = data.clone();
+    let opening = move || open(&folder, store.as_deref(), policies, host);
+    let opened = tokio::task::spawn_blocking(opening).await;
+    let (handle, thread) = opened.map_err(|_| panicked())??;
+    let identity = match certificate {
+        Certificate::Kept => Some(tls::kept(&data, wanted.ip())?),
+        Certificate::Own { chain, key } => Some(tls::own(&chain, &key)?),
+        Certificate::None => None,
+    };
+    let refused = |fault| ServeError::Listen { address: wanted, fault };
+    let listener = TcpListener::bind(wanted).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    let first_token = first_token(&handle).await?;
+    let (stop, stopped) = watch::channel(false);
+    let (paths, document) = paths();
+    let guesses = Rate { per_second: GUESSES_PER_SECOND, burst: GUESSES_PER_SECOND };
+    let app = App(Arc::new(Parts {
+        host: handle.clone(),
+        buckets: Buckets::new(rate, CALLERS_MAX),
+        guesses: Buckets::new(guesses, 1),
+        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        stop: stopped.clone(),
+        document: Arc::new(document),
+    }));
+    let acceptor = identity.as_ref().map(|identity| TlsAcceptor::from(identity.config.clone()));
+    let listening = tokio::spawn(listen::serve(listener, acceptor, router(paths, app), stopped));
+    let fingerprint = identity.map(|Identity { fingerprint, .. }| fingerprint);
+    Ok(Running { address, fingerprint, first_token, data, host: handle, thread, stop, listening })
+}
+
+/// Opens the store and puts the host that it holds on its thread.
+fn open(
+    data: &Path,
+    store: Option<&str>,
+    policies: PolicyBuilder,
+    settings: host::Settings,
+) -> Result<(HostHandle, HostThread), ServeError> {
+    let store = store::open(data, store)?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+    let opened = Host::open(store, policies, settings, now)?;
+    Ok(HostThread::start(opened)?)
+}
+
+fn panicked() -> HostError {
+    HostError::Stopped { fault: "its thread panicked".to_owned() }
+}
+
+/// A folder that only its owner lists; jobs of an agent in this process pass through to theirs.
+fn create(folder: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o711).create(folder)
+}
+
+/// The token of the first admin, when nobody can come in yet.
+async fn first_token(host: &HostHandle) -> Result<Option<String>, HostError> {
+    let admins = host.read(|host| host.tokens().iter().any(|token| token.role == Role::Admin));
+    if admins.await? {
+        return Ok(None);
+    }
+    let by = Principal::daemon();
+    let (_, secret) = host.create_token(&by, Role::Admin, DEFAULT_TENANT, "admin", false).await?;
+    Ok(Some(secret.reveal().to_owned()))
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How clients reach it.
+    pub fn url(&self) -> String {
+        let scheme = if self.fingerprint.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.nearest())
+    }
+
+    /// Host and port by which this machine reaches it.
+    pub fn reachable(&self) -> (String, u16) {
+        let address = self.nearest();
+        (address.ip().to_string(), address.port())
+    }
+
+    fn nearest(&self) -> SocketAddr {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            let loopback = if address.is_ipv6() { "::1" } else { "127.0.0.1" };
+            address.set_ip(loopback.parse().expect("a loopback address is one"));
+        }
+        address
+    }
+
+    /// SHA-256 of its certificate.
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
+    }
+
+    /// The token of the first admin, at the first start.
+    pub fn first_token(&self) -> Option<&str> {
+        self.first_token.as_deref()
+    }
+
+    /// The host.
+    pub fn host(&self) -> &HostHandle {
+        &self.host
+    }
+
+    /// A token for an agent in this process: made once, and kept in the data folder.
+    pub async fn own_agent_token(&self, node: &str) -> Result<String, ServeError> {
+        let path = self.data.join("agent-token");
+        if let Ok(kept) = std::fs::read_to_string(&path)
+            && let Some((who, _)) = self.host.authenticate(&kept)
+            && who.user == node
+        {
+            return Ok(kept);
+        }
+        let by = Principal::daemon();
+        let made = self.host.create_token(&by, Role::Agent, DEFAULT_TENANT, node, false);
+        let (_, secret) = made.await?;
+        write_secret(&path, secret.reveal())?;
+        Ok(secret.reveal().to_owned())
+    }
+
+    /// Runs until a signal comes or the host fails, then stops.
+    pub async fn until_told_to_stop(self) -> Result<(), ServeError> {
+        let cannot = |fault| ServeError::Listen { address: self.address, fault };
+        let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+        let mut fault = self.host.fault();
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("told to stop"),
+            _ = interrupt.recv() => tracing::info!("told to stop"),
+            _ = fault.wait_for(Option::is_some) => tracing::error!("the host has failed"),
+        }
+        self.stop().await
+    }
+
+    /// Ends connections and saves the state.
+    pub async fn stop(self) -> Result<(), ServeError> {
+        self.stop.send_replace(true);
+        // A listener that panicked has nothing left to end.
+        let _ = self.listening.await;
+        self.host.stop().await;
+        let joined = tokio::task::spawn_blocking(|| self.thread.join()).await;
+        Ok(joined.map_err(|_| panicked())??)
+    }
+}

@@ -1,0 +1,235 @@
+//! The rows of the store, as values.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::job::{JobRequest, JobState};
+use crate::wire::Machine;
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Everything.
+    Admin,
+    /// Its own tenant's jobs.
+    User,
+    /// Looking at its own tenant's jobs.
+    Viewer,
+    /// Running jobs on a node.
+    Agent,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Admin => "admin",
+            Role::User => "user",
+            Role::Viewer => "viewer",
+            Role::Agent => "agent",
+        })
+    }
+}
+
+/// A job, over or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRow {
+    /// Its number.
+    pub id: u32,
+    /// Changes with every change.
+    pub version: u64,
+    /// Who pays.
+    pub tenant: String,
+    /// Who submitted it.
+    pub user: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// When it was submitted, in microseconds.
+    pub submitted: u64,
+    /// When it ended, in microseconds.
+    pub ended: Option<u64>,
+    /// First job of its array.
+    pub array_of: Option<u32>,
+    /// What was asked for; never changes.
+    pub request: JobRequest,
+    /// The rest.
+    pub facts: JobFacts,
+}
+
+/// What is known of a job besides what is searched for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobFacts {
+    /// First start, in microseconds.
+    pub started: Option<u64>,
+    /// How its last stay ended.
+    pub exit_code: Option<i32>,
+    /// Nodes of its last stay.
+    pub nodes: Vec<String>,
+    /// Its last lease.
+    pub lease: Option<u32>,
+    /// Times it was started again.
+    pub restarts: u32,
+    /// Steps done.
+    pub steps_done: Option<u64>,
+    /// Steps in all, as the job said.
+    pub steps_total: Option<u64>,
+    /// Index in its array.
+    pub array_index: Option<u32>,
+    /// Whether a person holds it.
+    pub held: bool,
+    /// Why it ended as it did, in words.
+    pub reason: String,
+}
+
+/// What a tenant may use; none means no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TenantQuota {
+    /// Share of the cluster that is due to it, relative to the others.
+    pub weight: Option<u32>,
+    /// Jobs that are not over.
+    pub jobs_max: Option<u32>,
+    /// Jobs that wait.
+    pub queued_max: Option<u32>,
+    /// GPUs that its jobs use at a time.
+    pub gpus_max: Option<u32>,
+}
+
+/// A tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantRow {
+    /// Its number in the log.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// What it may use.
+    pub quota: TenantQuota,
+}
+
+/// A token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRow {
+    /// Its number.
+    pub id: u32,
+    /// SHA-256 of the secret, in hexadecimal digits.
+    pub hash: String,
+    /// What it allows.
+    pub role: Role,
+    /// Whose jobs it sees.
+    pub tenant: String,
+    /// Its owner, or the node that it is for.
+    pub name: String,
+    /// When it was made, in microseconds.
+    pub created: u64,
+    /// When it was revoked or spent, in microseconds.
+    pub revoked: Option<u64>,
+    /// Whether it only enrols one agent.
+    pub one_time: bool,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// Its number in the log; a machine that changed gets another.
+    pub id: u32,
+    /// The token that speaks for it.
+    pub token: u32,
+    /// Whether a person lets it take nothing new.
+    pub draining: bool,
+    /// What it has.
+    pub machine: Machine,
+}
+
+/// An idempotency key that was used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// The token that used it.
+    pub token: u32,
+    /// The key.
+    pub key: String,
+    /// SHA-256 of the request.
+    pub request: String,
+    /// First job that it made.
+    pub first_job: u32,
+    /// Number of jobs that it made.
+    pub jobs: u32,
+    /// When, in microseconds.
+    pub at: u64,
+}
+
+/// One change of the rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row {
+    /// A new job.
+    JobAdded(Box<JobRow>),
+    /// A job that changed; its request stays.
+    JobChanged(Box<JobRow>),
+    /// The first job waits for the second.
+    DependencyAdded(u32, u32),
+    /// A job waits for nothing any more.
+    DependenciesGone(u32),
+    /// A token that is new or changed.
+    Token(TokenRow),
+    /// A tenant that is new or changed.
+    Tenant(TenantRow),
+    /// A node that is new or changed.
+    Node(NodeRow),
+    /// A recurrence group and its number.
+    Group(String, u32),
+    /// A key that was used.
+    Key(KeyRow),
+    /// Keys that were used before this time are forgotten.
+    KeysGone(u64),
+    /// The policy that decides, as TOML.
+    Policy(String),
+}
+
+/// What one commit writes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Records of the log, numbered on from the last.
+    pub records: Vec<(u64, String)>,
+    /// The state after a record; replaces the snapshot before.
+    pub snapshot: Option<(u64, String)>,
+    /// Changes of rows, in order.
+    pub rows: Vec<Row>,
+}
+
+impl Batch {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.snapshot.is_none() && self.rows.is_empty()
+    }
+}
+
+/// What a store holds, but for the log and jobs that are over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loaded {
+    /// Names this cluster; made with the store.
+    pub cluster: String,
+    /// The newest snapshot and the record after which it was taken.
+    pub snapshot: Option<(u64, String)>,
+    /// Number of the last record.
+    pub last_record: u64,
+    /// Jobs that are not over, ascending.
+    pub jobs: Vec<JobRow>,
+    /// Who waits for whom.
+    pub dependencies: Vec<(u32, u32)>,
+    /// Tokens, ascending.
+    pub tokens: Vec<TokenRow>,
+    /// Tenants, ascending.
+    pub tenants: Vec<TenantRow>,
+    /// Nodes, by name.
+    pub nodes: Vec<NodeRow>,
+    /// Recurrence groups.
+    pub groups: Vec<(String, u32)>,
+    /// Keys that were used lately.
+    pub keys: Vec<KeyRow>,
+    /// The policy that decides, as TOML.
+    pub policy: Option<String>,
+}

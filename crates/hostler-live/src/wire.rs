@@ -1,0 +1,250 @@
+//! What agents and the daemon say to each other, over one WebSocket, as JSON.
+//!
+//! Every message may be lost, repeated or late; a connection may break between any two. So orders
+//! name a lease and are idempotent, reports tell the whole state of a lease and are repeated until
+//! the daemon says `Forget`, and each new connection begins with everything that the agent holds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use hostler_core::decision::StopHow;
+use hostler_core::id::{JobId, LeaseId, NodeId};
+
+/// Version of this protocol; both sides refuse another.
+pub const PROTOCOL: u32 = 1;
+
+/// Where agents connect, with their token as bearer.
+pub const AGENT_PATH: &str = "/api/v1/agent";
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "say")]
+pub enum FromAgent {
+    /// The first message of a connection.
+    Hello {
+        /// [`PROTOCOL`].
+        protocol: u32,
+        /// What it runs on.
+        machine: Machine,
+        /// Every lease that it has not been told to forget.
+        held: Vec<LeaseReport>,
+    },
+    /// It is alive.
+    Beat {
+        /// Counts up; the daemon answers with the same number.
+        number: u64,
+        /// Present use of its GPUs in per cent, where it can be read.
+        gpu_use: Vec<u8>,
+    },
+    /// A lease changed; repeated until it is forgotten.
+    Report(LeaseReport),
+    /// A job told how far it is.
+    Progress {
+        /// Its lease.
+        lease: LeaseId,
+        /// Steps done over all its stays.
+        step: u64,
+        /// Steps in all, if it knows.
+        total: Option<u64>,
+        /// Whether a restart would go on from here.
+        saved: bool,
+    },
+    /// A piece of a job's output.
+    Output {
+        /// Of the request.
+        request: u64,
+        /// Where the piece begins in the stream.
+        offset: u64,
+        /// The piece; bytes that are not UTF-8 are replaced.
+        text: String,
+        /// Bytes that it stands for.
+        bytes: u64,
+        /// Whether the stream has ended and this was its last piece.
+        last: bool,
+        /// Why there is no output.
+        fault: Option<String>,
+    },
+}
+
+/// What the daemon says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "say")]
+pub enum ToAgent {
+    /// The connection is accepted.
+    Welcome {
+        /// The number of the node.
+        node: NodeId,
+        /// Milliseconds between beats.
+        beat_ms: u64,
+        /// Milliseconds after the last beat that was answered at which jobs are ended: the daemon
+        /// waits longer than that before it starts them elsewhere.
+        fence_ms: u64,
+    },
+    /// The connection is not accepted.
+    Refused {
+        /// Why.
+        fault: String,
+        /// Whether trying again may help.
+        retry: bool,
+    },
+    /// The answer to a beat.
+    BeatSeen {
+        /// Its number.
+        number: u64,
+    },
+    /// Start the tasks of a lease that belong on this node. Known leases are reported, not started.
+    Start(Box<StartOrder>),
+    /// End what is left of a lease. An unknown one is reported as [`Stage::Unknown`].
+    Stop {
+        /// The lease.
+        lease: LeaseId,
+        /// With or without saving.
+        how: StopHow,
+        /// Milliseconds from the signal to the end by force.
+        grace_ms: u64,
+    },
+    /// The outcome of a lease is safe in the log.
+    Forget {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Send a piece of a job's output.
+    ReadOutput {
+        /// Number of the request.
+        request: u64,
+        /// The lease.
+        lease: LeaseId,
+        /// The task.
+        rank: u32,
+        /// Which stream.
+        stream: Stream,
+        /// From where; negative counts from the end.
+        offset: i64,
+    },
+}
+
+/// What a node has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name of the node; the daemon knows it by this and the enrolled token.
+    pub name: String,
+    /// Address at which other nodes reach it, for gangs.
+    pub address: String,
+    /// CPU in thousandths of a core.
+    pub cpu_milli: u32,
+    /// Main memory in MiB.
+    pub mem_mib: u32,
+    /// Model of its GPUs; empty without any.
+    pub gpu_model: String,
+    /// Memory of each GPU in MiB.
+    pub gpu_mem_mib: u32,
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// Rack, for locality.
+    pub rack: u32,
+}
+
+/// The tasks of one lease on one node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartOrder {
+    /// The lease.
+    pub lease: LeaseId,
+    /// The job.
+    pub job: JobId,
+    /// How often the job was started before.
+    pub restart: u32,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// The job's own environment.
+    pub env: BTreeMap<String, String>,
+    /// Folder to run in; one of the job's own when empty.
+    pub workdir: String,
+    /// Tasks of this node.
+    pub tasks: Vec<TaskOrder>,
+    /// Tasks over all nodes.
+    pub world_size: u32,
+    /// Where rank 0 listens.
+    pub master_addr: String,
+    /// Its port.
+    pub master_port: u16,
+    /// CPU of each task in thousandths of a core; not limited when zero.
+    pub cpu_milli: u32,
+    /// Memory of each task in MiB; not limited when zero.
+    pub mem_mib: u32,
+    /// Index in an array.
+    pub array_index: Option<u32>,
+    /// Milliseconds that a stop gives before it ends by force.
+    pub grace_ms: u64,
+}
+
+/// One task of a start order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskOrder {
+    /// Rank over all nodes.
+    pub rank: u32,
+    /// Rank on this node.
+    pub local_rank: u32,
+    /// GPUs of this node, by local number, with thousandths of each.
+    pub gpus: Vec<(u32, u32)>,
+    /// GPU memory on each, in MiB.
+    pub gpu_mem_mib: u32,
+}
+
+/// All that an agent knows about a lease.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeaseReport {
+    /// The lease.
+    pub lease: LeaseId,
+    /// Where its tasks on this node stand.
+    pub stage: Stage,
+}
+
+/// Where the tasks of a lease on one node stand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "is")]
+pub enum Stage {
+    /// The order is written down; not every task runs yet.
+    Starting,
+    /// Every task runs.
+    Running,
+    /// Nothing of it runs, and nothing ever did.
+    NotStarted {
+        /// Why.
+        fault: String,
+        /// Whether the machine is at fault, so that other jobs would fare no better there.
+        #[serde(default)]
+        of_machine: bool,
+    },
+    /// Nothing of it runs any more.
+    Ended {
+        /// How each task ended, in the order in which they did.
+        exits: Vec<TaskExit>,
+        /// Whether it was ended from outside: an order, the fence, a machine that was restarted.
+        /// Otherwise the exits are the job's own.
+        interrupted: bool,
+    },
+    /// The agent holds nothing of this name: it never came, or was forgotten.
+    Unknown,
+}
+
+/// How one task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskExit {
+    /// Which.
+    pub rank: u32,
+    /// Exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// The signal.
+    pub signal: Option<i32>,
+}
+
+/// A stream of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}

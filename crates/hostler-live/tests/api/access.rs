@@ -1,0 +1,170 @@
+//! Who may do what: every role with every path, and what surrounds it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use expect_test::expect;
+use hostler_live::api::{Enrolment, JobPage, MadeToken};
+use hostler_live::client::{Access, Client, ClientError, Method};
+use hostler_live::host::TenantView;
+use hostler_live::server::{self, Certificate};
+use hostler_live::store::Role;
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, ask, folder, job, runtime, settings, submit};
+
+#[test]
+fn every_role_may_do_what_it_should_and_nothing_else() {
+    let daemon = Daemon::plain();
+    let one_time = daemon.token(Role::Agent, "default", "spare");
+    let enrols = daemon.token(Role::Agent, "default", "node");
+    let node = Enrolment { node: "node".to_owned() };
+    let agent: MadeToken = daemon.client(&enrols).post("/agents/enrol", &node).unwrap();
+    let tokens = [
+        daemon.admin.clone(),
+        daemon.token(Role::User, "default", "ada"),
+        daemon.token(Role::Viewer, "default", "eve"),
+        agent.token,
+        one_time,
+        "hst_wrong".to_owned(),
+    ];
+    let document: Value = daemon.admin().get("/openapi.json").unwrap();
+    let mut matrix = "admin user viewer agent one-time nobody\n".to_owned();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let statuses = tokens.iter().map(|token| try_it(&daemon, token, method, path));
+            let statuses: Vec<String> = statuses.map(|status| status.to_string()).collect();
+            matrix += &format!("{}  {method} {path}\n", statuses.join(" "));
+        }
+    }
+    expect![[r#"
+        admin user viewer agent one-time nobody
+        403 403 403 426 403 401  get /api/v1/agent
+        403 403 403 403 400 401  post /api/v1/agents/enrol
+        200 200 200 403 403 401  get /api/v1/events
+        200 200 200 403 403 401  get /api/v1/history
+        200 200 200 403 403 401  get /api/v1/jobs
+        400 400 403 403 403 401  post /api/v1/jobs
+        404 404 404 403 403 401  get /api/v1/jobs/{id}
+        404 404 403 403 403 401  post /api/v1/jobs/{id}/cancel
+        404 404 404 403 403 401  get /api/v1/jobs/{id}/explain
+        404 404 403 403 403 401  post /api/v1/jobs/{id}/hold
+        404 404 404 403 403 401  get /api/v1/jobs/{id}/output
+        404 404 403 403 403 401  post /api/v1/jobs/{id}/release
+        200 200 200 403 403 401  get /api/v1/nodes
+        404 403 403 403 403 401  post /api/v1/nodes/{name}/drain
+        404 403 403 403 403 401  post /api/v1/nodes/{name}/undrain
+        200 200 200 403 403 401  get /api/v1/openapi.json
+        200 200 200 403 403 401  get /api/v1/policy
+        400 403 403 403 403 401  put /api/v1/policy
+        200 200 200 403 403 401  get /api/v1/tenants
+        400 403 403 403 403 401  put /api/v1/tenants/{name}
+        200 403 403 403 403 401  get /api/v1/tokens
+        400 403 403 403 403 401  post /api/v1/tokens
+        404 403 403 403 403 401  delete /api/v1/tokens/{id}
+        200 200 200 200 200 200  get /healthz
+        200 200 200 403 403 401  get /metrics
+        200 200 200 200 200 200  get /readyz
+    "#]]
+    .assert_eq(&matrix);
+}
+
+/// Status of a request that is harmless wherever it is let through.
+fn try_it(daemon: &Daemon, token: &str, method: &str, path: &str) -> u16 {
+    let mut client = daemon.client(token);
+    let path = path.replace("{id}", "999").replace("{name}", "none");
+    if path.ends_with("/events") {
+        let seen = client.follow("/events", &[], Duration::from_millis(50), |_| true);
+        return match seen {
+            Ok(()) => 200,
+            Err(ClientError::Refused { status, .. }) => status,
+            Err(other) => panic!("{other}"),
+        };
+    }
+    let body = matches!(method, "post" | "put").then(|| json!({ "unknown": 1 }));
+    let method = method.to_uppercase().parse::<Method>().expect("it is a method");
+    ask(&mut client, method, &format!("/{path}"), &[], body.as_ref()).status.as_u16()
+}
+
+#[test]
+fn tenants_do_not_see_each_other() {
+    let daemon = Daemon::plain();
+    let mut ada = daemon.client(&daemon.token(Role::User, "vision", "ada"));
+    let mut eve = daemon.client(&daemon.token(Role::User, "speech", "eve"));
+    let id = submit(&mut ada);
+    for path in [format!("/jobs/{id}"), format!("/jobs/{id}/explain"), format!("/jobs/{id}/output")]
+    {
+        assert_eq!(ask(&mut eve, Method::GET, &path, &[], None).status, 404, "{path}");
+    }
+    for what in ["cancel", "hold", "release"] {
+        let path = format!("/jobs/{id}/{what}");
+        assert_eq!(ask(&mut eve, Method::POST, &path, &[], None).status, 404, "{path}");
+    }
+    for path in ["/jobs", "/jobs?tenant=vision"] {
+        let page: JobPage = eve.get(path).unwrap();
+        assert_eq!(page.jobs, [], "{path}");
+    }
+    let names = |client: &mut Client| {
+        let tenants: Vec<TenantView> = client.get("/tenants").unwrap();
+        tenants.into_iter().map(|tenant| tenant.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&mut eve), ["speech"]);
+    assert_eq!(names(&mut daemon.admin()), ["default", "speech", "vision"]);
+    let page: JobPage = daemon.admin().get("/jobs?tenant=vision").unwrap();
+    assert_eq!(page.jobs.len(), 1);
+    let charged = ask(&mut eve, Method::POST, "/jobs?tenant=vision", &[], Some(&job()));
+    assert_eq!(charged.status, 404);
+}
+
+#[test]
+fn a_revoked_token_is_unknown_and_a_one_time_token_works_once() {
+    let daemon = Daemon::plain();
+    let token = daemon.token(Role::Agent, "default", "node");
+    let node = Enrolment { node: "node".to_owned() };
+    let own: MadeToken = daemon.client(&token).post("/agents/enrol", &node).unwrap();
+    let again = daemon.client(&token).post::<MadeToken>("/agents/enrol", &node);
+    assert!(matches!(again, Err(ClientError::Refused { status: 401, .. })));
+    let path = format!("/tokens/{}", own.id);
+    assert_eq!(ask(&mut daemon.admin(), Method::DELETE, &path, &[], None).status, 204);
+    assert_eq!(ask(&mut daemon.client(&own.token), Method::GET, "/agent", &[], None).status, 401);
+}
+
+#[test]
+fn a_certificate_is_made_kept_private_and_pinned() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let daemon = Daemon::start(Certificate::Kept);
+    submit(&mut daemon.admin());
+    let other = format!("sha256:{}", "0".repeat(64));
+    let access = Access::new(&daemon.running().url(), &daemon.admin, Some(&other)).unwrap();
+    let wrong = Client::new(access).unwrap().get::<Value>("/policy");
+    assert!(matches!(wrong, Err(ClientError::WrongServer { .. })), "{wrong:?}");
+    for file in ["tls-key.pem", "hostler.db"] {
+        let mode = std::fs::metadata(daemon.data().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn without_tls_only_loopback_is_served() {
+    let mut settings = settings(folder(), Certificate::None);
+    settings.listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refused = runtime().block_on(server::start(settings)).err().unwrap();
+    expect!["`--plain` is for loopback only, not for `0.0.0.0:0`; leave it out"]
+        .assert_eq(&refused.to_string());
+}
+
+#[test]
+fn too_much_at_once_is_refused() {
+    let daemon = Daemon::plain();
+    let large = json!({ "command": ["x".repeat(300 << 10)] });
+    let answer = ask(&mut daemon.admin(), Method::POST, "/jobs", &[], Some(&large));
+    assert_eq!(answer.status, 413);
+    let mut guesser = daemon.client("hst_wrong");
+    let statuses: Vec<u16> = (0..80)
+        .map(|_| ask(&mut guesser, Method::GET, "/jobs", &[], None).status.as_u16())
+        .collect();
+    assert!(statuses.starts_with(&[401; 20]), "{statuses:?}");
+    assert!(statuses.contains(&429), "{statuses:?}");
+    // Whoever has a token does not suffer from those who guess.
+    submit(&mut daemon.admin());
+}

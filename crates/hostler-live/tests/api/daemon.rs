@@ -1,0 +1,131 @@
+//! A real daemon on loopback with a real store, for one test.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hostler_live::api::{Accepted, MadeToken, NewToken};
+use hostler_live::client::{Access, Answer, Ask, Client, Method};
+use hostler_live::host;
+use hostler_live::server::rate::Rate;
+use hostler_live::server::{self, Certificate, Running, ServeError, Settings};
+use hostler_live::store::Role;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
+/// A daemon and the token of its first admin.
+pub struct Daemon {
+    runtime: Runtime,
+    running: Option<Running>,
+    folder: PathBuf,
+    pub admin: String,
+}
+
+/// How the daemons of tests run.
+pub fn settings(folder: PathBuf, certificate: Certificate) -> Settings {
+    Settings {
+        data: folder,
+        store: None,
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        certificate,
+        rate: Rate { per_second: 10_000.0, burst: 10_000.0 },
+        host: host::Settings::default(),
+        policies: Arc::new(|text| hostler_policies::from_toml(text).map_err(|e| e.to_string())),
+    }
+}
+
+/// A fresh folder.
+pub fn folder() -> PathBuf {
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("hostler-api-{}-{number}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    // Left over from a process with the same number.
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// A runtime for daemons.
+pub fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads start")
+}
+
+impl Daemon {
+    pub fn start(certificate: Certificate) -> Daemon {
+        let (runtime, folder) = (runtime(), folder());
+        let running = runtime.block_on(server::start(settings(folder.clone(), certificate)));
+        let running = running.expect("the daemon works");
+        let admin = running.first_token().expect("a new store has no admin").to_owned();
+        Daemon { runtime, running: Some(running), folder, admin }
+    }
+
+    pub fn plain() -> Daemon {
+        Daemon::start(Certificate::None)
+    }
+
+    pub fn running(&self) -> &Running {
+        self.running.as_ref().expect("it runs")
+    }
+
+    pub fn data(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    pub fn client(&self, token: &str) -> Client {
+        let running = self.running();
+        Client::new(
+            Access::new(&running.url(), token, running.fingerprint()).expect("the daemon works"),
+        )
+        .expect("the daemon works")
+    }
+
+    pub fn admin(&self) -> Client {
+        self.client(&self.admin)
+    }
+
+    pub fn token(&self, role: Role, tenant: &str, name: &str) -> String {
+        let new = NewToken { role, name: name.to_owned(), tenant: Some(tenant.to_owned()) };
+        self.admin().post::<MadeToken>("/tokens", &new).expect("the daemon works").token
+    }
+
+    pub fn again(mut self) -> Daemon {
+        let running = self.running.take().expect("it runs");
+        self.runtime.block_on(running.stop()).expect("the daemon works");
+        let settings = settings(self.folder.clone(), Certificate::None);
+        let running: Result<Running, ServeError> = self.runtime.block_on(server::start(settings));
+        self.running = Some(running.expect("the daemon works"));
+        self
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            let stopped = self.runtime.block_on(running.stop());
+            assert!(stopped.is_ok() || std::thread::panicking(), "{stopped:?}");
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A job that would do nothing.
+pub fn job() -> Value {
+    json!({ "command": ["true"], "tasks": 1, "gpus": 1.0 })
+}
+
+pub fn submit(client: &mut Client) -> u32 {
+    client.post::<Accepted>("/jobs", &job()).expect("the daemon works").first
+}
+
+pub fn ask(
+    client: &mut Client,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&Value>,
+) -> Answer {
+    let body = body.map(|body| serde_json::to_vec(body).expect("the daemon works"));
+    client.ask(&Ask { method, path, headers, body }).expect("the daemon works")
+}

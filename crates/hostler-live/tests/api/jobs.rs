@@ -1,0 +1,143 @@
+//! Submitting, listing and changing jobs.
+
+use expect_test::expect;
+use hostler_live::api::{Accepted, JobPage};
+use hostler_live::client::Method;
+use hostler_live::job::{JobState, JobView};
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, ask, job, submit};
+
+fn text(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).into_owned()
+}
+
+#[test]
+fn the_same_key_gives_the_same_jobs_even_after_a_restart() {
+    let daemon = Daemon::plain();
+    let array = json!({ "command": ["true"], "tasks": 1, "array": 3 });
+    let key = [("idempotency-key", "one")];
+    let first = ask(&mut daemon.admin(), Method::POST, "/jobs", &key, Some(&array));
+    assert_eq!(
+        (first.status.as_u16(), text(&first.body)),
+        (201, r#"{"first":1,"count":3}"#.into())
+    );
+    let daemon = daemon.again();
+    let mut admin = daemon.admin();
+    let again = ask(&mut admin, Method::POST, "/jobs", &key, Some(&array));
+    assert_eq!(
+        (again.status.as_u16(), text(&again.body)),
+        (200, r#"{"first":1,"count":3}"#.into())
+    );
+    let other = ask(&mut admin, Method::POST, "/jobs", &key, Some(&job()));
+    assert_eq!(other.status, 422);
+    let page: JobPage = admin.get("/jobs").unwrap();
+    assert_eq!(page.jobs.len(), 3);
+}
+
+#[test]
+fn lists_come_in_parts_that_fit_together() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let array = json!({ "command": ["true"], "tasks": 1, "array": 5 });
+    let _: Accepted = admin.post("/jobs", &array).unwrap();
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..4 {
+        let page: JobPage = admin.get(&format!("/jobs?limit=2{cursor}")).unwrap();
+        seen.extend(page.jobs.iter().map(|job| job.id));
+        let Some(next) = page.next else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
+    for id in [2, 4] {
+        let _: JobView = admin.post(&format!("/jobs/{id}/cancel"), &()).unwrap();
+    }
+    let page: JobPage = admin.get("/history?limit=1").unwrap();
+    assert_eq!((page.jobs[0].id, page.jobs[0].state), (4, JobState::Cancelled));
+    let path = format!("/jobs?state=cancelled&cursor={}", page.next.unwrap());
+    let page: JobPage = admin.get(&path).unwrap();
+    assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn a_change_for_another_version_is_not_made() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let id = submit(&mut admin);
+    let path = format!("/jobs/{id}");
+    let seen = ask(&mut admin, Method::GET, &path, &[], None).etag.unwrap();
+    let same = ask(&mut admin, Method::GET, &path, &[("if-none-match", &seen)], None);
+    assert_eq!(same.status, 304);
+    let hold = format!("{path}/hold");
+    let held = ask(&mut admin, Method::POST, &hold, &[("if-match", &seen)], None);
+    assert_eq!(held.status, 200);
+    let cancel = format!("{path}/cancel");
+    let stale = ask(&mut admin, Method::POST, &cancel, &[("if-match", &seen)], None);
+    assert_eq!(stale.status, 412, "{}", text(&stale.body));
+    let fresh = [("if-match", held.etag.as_deref().unwrap())];
+    assert_eq!(ask(&mut admin, Method::POST, &cancel, &fresh, None).status, 200);
+    assert_eq!(ask(&mut admin, Method::POST, &cancel, &[], None).status, 409);
+    assert_eq!(ask(&mut admin, Method::POST, &cancel, &[("if-match", "x")], None).status, 400);
+}
+
+#[test]
+fn faults_say_what_is_wrong() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let mut told = String::new();
+    let mut tell = |method: Method, path: &str, body: Option<Value>| {
+        let answer = ask(&mut admin, method.clone(), path, &[], body.as_ref());
+        let body = text(&answer.body);
+        // Lists of what is known grow with the program.
+        let body = [", expected", "; known"]
+            .iter()
+            .fold(&*body, |body, list| body.split_once(list).map_or(body, |(before, _)| before));
+        told += &format!("{} {method} {path}: {body}\n", answer.status.as_u16());
+    };
+    tell(Method::POST, "/jobs", Some(json!({ "command": [] })));
+    tell(Method::POST, "/jobs", Some(json!({ "comand": ["true"] })));
+    tell(Method::POST, "/jobs", Some(json!({ "command": ["true"], "gpus": 1.5 })));
+    tell(Method::POST, "/jobs", Some(json!({ "command": ["true"], "after": [77] })));
+    tell(Method::GET, "/jobs?limit=0", None);
+    tell(Method::GET, "/jobs?sate=held", None);
+    tell(Method::GET, "/jobs/none", None);
+    tell(Method::GET, "/jobs/7", None);
+    tell(Method::GET, "/nowhere", None);
+    tell(Method::DELETE, "/jobs", None);
+    tell(Method::PUT, "/policy", Some(json!({ "toml": "kind = 'fito'" })));
+    tell(Method::POST, "/nodes/gpu-07/drain", None);
+    expect![[r#"
+        400 POST /jobs: {"error":"invalid `command`: it names no program","hint":""}
+        400 POST /jobs: {"error":"invalid body: comand: unknown field `comand`
+        400 POST /jobs: {"error":"invalid `gpus`: 1.5; use a part of one GPU or whole ones","hint":""}
+        404 POST /jobs: {"error":"no job `77`","hint":""}
+        400 GET /jobs?limit=0: {"error":"invalid `limit`: 0","hint":"use 1 to 1000"}
+        400 GET /jobs?sate=held: {"error":"invalid query: sate: unknown field `sate`
+        400 GET /jobs/none: {"error":"invalid path: Cannot parse `none` to a `u32`","hint":""}
+        404 GET /jobs/7: {"error":"no such job: 7","hint":""}
+        404 GET /nowhere: {"error":"no such path","hint":"see GET /api/v1/openapi.json"}
+        405 DELETE /jobs: {"error":"no such method here","hint":"see GET /api/v1/openapi.json"}
+        400 PUT /policy: {"error":"unknown policy `fito`
+        404 POST /nodes/gpu-07/drain: {"error":"no node `gpu-07`","hint":""}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn quotas_policies_and_holds_are_set_and_survive_a_restart() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let quota = json!({ "jobs_max": 1 });
+    let _: Value = admin.put("/tenants/default", &quota).unwrap();
+    let _: Value = admin.put("/policy", &json!({ "toml": "kind = 'sjf'\n" })).unwrap();
+    let id = submit(&mut admin);
+    let _: JobView = admin.post(&format!("/jobs/{id}/hold"), &()).unwrap();
+    let daemon = daemon.again();
+    let mut admin = daemon.admin();
+    assert_eq!(ask(&mut admin, Method::POST, "/jobs", &[], Some(&job())).status, 429);
+    let policy: Value = admin.get("/policy").unwrap();
+    assert_eq!(policy["toml"], "kind = 'sjf'\n");
+    let held: JobView = admin.get(&format!("/jobs/{id}")).unwrap();
+    assert_eq!((held.state, held.reason.as_str()), (JobState::Held, "held by a person"));
+    let let_go: JobView = admin.post(&format!("/jobs/{id}/release"), &()).unwrap();
+    assert!(!let_go.reason.contains("person"), "{}", let_go.reason);
+}

@@ -1,0 +1,7 @@
+//! The REST interface, over sockets, against a real daemon with a real store.
+
+mod access;
+mod daemon;
+mod document;
+mod jobs;
+mod streams;

@@ -1,0 +1,125 @@
+//! A machine: an agent, what it wrote down, and shims that keep jobs while it is away.
+
+use std::collections::BTreeMap;
+
+use hostler_core::id::LeaseId;
+use hostler_live::agent::core::{AgentCore, Alive, MemoryDisk};
+use hostler_live::wire::{Machine, Stage, StartOrder, TaskExit};
+
+use super::network::Dice;
+
+/// A machine.
+pub struct Node {
+    pub number: usize,
+    pub about: Machine,
+    pub token: u32,
+    /// None while the agent is dead.
+    pub agent: Option<AgentCore<MemoryDisk>>,
+    /// What the agent wrote down, while it is dead.
+    pub disk: Option<MemoryDisk>,
+    /// Survive the agent, not the machine.
+    pub shims: BTreeMap<LeaseId, Shim>,
+    /// The file by which the agent tells the shims that it is believed.
+    pub alive: Option<Alive>,
+    /// The connection that stands, from the agent's side.
+    pub session: Option<u64>,
+    /// Whether nothing gets through to the daemon.
+    pub cut: bool,
+    /// Whether the machine has power.
+    pub powered: bool,
+}
+
+/// What keeps the tasks of a lease.
+pub struct Shim {
+    pub order: StartOrder,
+    pub state: ShimState,
+    /// Code with which its tasks will end by themselves.
+    pub code: i32,
+    /// Whether somebody asked it to end.
+    pub stopping: bool,
+}
+
+/// Where a shim stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShimState {
+    /// It is being started.
+    Launching,
+    /// Its tasks run.
+    Running,
+    /// Its record, once all is over.
+    Over(Stage),
+    /// It was killed before it could write one.
+    Killed,
+}
+
+impl Shim {
+    /// What an agent sees of it.
+    pub fn stage(&self) -> Stage {
+        match &self.state {
+            ShimState::Launching => Stage::Starting,
+            ShimState::Running => Stage::Running,
+            ShimState::Over(stage) => stage.clone(),
+            ShimState::Killed => nothing_left(),
+        }
+    }
+
+    /// How its tasks end by themselves.
+    pub fn own_end(&self) -> Stage {
+        let exits = self.order.tasks.iter().map(|task| TaskExit {
+            rank: task.rank,
+            code: Some(self.code),
+            signal: None,
+        });
+        Stage::Ended { exits: exits.collect(), interrupted: false }
+    }
+
+    /// How its tasks end when they are killed.
+    pub fn forced_end(&self) -> Stage {
+        let exits = self.order.tasks.iter().map(|task| TaskExit {
+            rank: task.rank,
+            code: None,
+            signal: Some(15),
+        });
+        Stage::Ended { exits: exits.collect(), interrupted: true }
+    }
+}
+
+/// What is known of a lease whose shim left no record.
+pub fn nothing_left() -> Stage {
+    Stage::Ended { exits: Vec::new(), interrupted: true }
+}
+
+impl Node {
+    pub fn new(number: usize, gpus: u32) -> Node {
+        let about = Machine {
+            name: format!("m{number}"),
+            address: format!("10.0.0.{number}"),
+            cpu_milli: 16_000,
+            mem_mib: 64_000,
+            gpu_model: "V100".to_owned(),
+            gpu_mem_mib: 16_000,
+            gpus,
+            rack: 0,
+        };
+        Node {
+            number,
+            about,
+            token: 0,
+            agent: None,
+            disk: Some(MemoryDisk::default()),
+            shims: BTreeMap::new(),
+            alive: None,
+            session: None,
+            cut: false,
+            powered: true,
+        }
+    }
+
+    /// A lease with tasks that run.
+    pub fn some_running(&self, dice: &mut Dice) -> Option<LeaseId> {
+        let running = self.shims.iter().filter(|(_, shim)| shim.state == ShimState::Running);
+        let running: Vec<LeaseId> = running.map(|(lease, _)| *lease).collect();
+        let at = dice.below(running.len() as u64) as usize;
+        running.get(at).copied()
+    }
+}

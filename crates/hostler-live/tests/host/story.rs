@@ -1,0 +1,320 @@
+//! Stories of a daemon: what happens at which second, and what it does about it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use expect_test::Expect;
+use hostler_core::id::LeaseId;
+use hostler_core::units::Time;
+use hostler_live::host::{
+    Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
+};
+use hostler_live::job::{JobRequest, JobView};
+use hostler_live::store::memory::Disk;
+use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
+use hostler_live::wire::{
+    FromAgent, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, TaskExit, ToAgent,
+};
+
+/// Plays a story and compares what the daemon did.
+///
+/// A line is a second and what happens: `join NODE GPUS [LEASE STAGE,..]`, `lose NODE`,
+/// `NODE beat`, `NODE LEASE STAGE` with a stage of `running`, `ended CODE`, `killed`, `faulty` or
+/// `unknown`; a command such as `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`,
+/// `drain NODE`, `quota gpus=2`, `policy KIND`; `restart` of the daemon; or `jobs`, `nodes` and
+/// `history` to look.
+pub fn check(story: &str, expected: Expect) {
+    let mut stage = Theatre::new();
+    for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        writeln!(stage.text, "{line}").unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        stage.now = words[0].parse().unwrap();
+        stage.line(&words[1..]);
+        stage.host.state().audit();
+    }
+    stage.compare_with_store();
+    expected.assert_eq(&stage.text);
+}
+
+struct Theatre {
+    text: String,
+    now: u64,
+    disk: Disk,
+    host: Host,
+    sessions: BTreeMap<String, SessionId>,
+    tokens: BTreeMap<String, u32>,
+    next: u64,
+}
+
+impl Theatre {
+    fn new() -> Theatre {
+        let disk = Disk::default();
+        let host = open(&disk, 0);
+        let (sessions, tokens) = (BTreeMap::new(), BTreeMap::new());
+        Theatre { text: String::new(), now: 0, disk, host, sessions, tokens, next: 0 }
+    }
+
+    fn line(&mut self, words: &[&str]) {
+        match words {
+            ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held),
+            ["lose", node] => {
+                let session = self.sessions.remove(*node).unwrap();
+                self.play(Input::AgentLost { session });
+            }
+            ["tick"] => self.play(Input::Tick),
+            ["restart"] => {
+                self.compare_with_store();
+                self.host = open(&self.disk, self.now);
+                self.sessions.clear();
+            }
+            ["jobs"] => {
+                let filter = JobFilter { limit: 100, ..JobFilter::default() };
+                self.host.jobs(&filter).iter().for_each(|job| show_job(&mut self.text, job));
+            }
+            ["history"] => {
+                let filter = HistoryFilter { limit: 100, ..HistoryFilter::default() };
+                let rows = Reader::history(&mut self.disk.store(), &filter).unwrap();
+                for row in rows.iter().rev() {
+                    show_job(&mut self.text, &hostler_live::host::of_row(row));
+                }
+            }
+            ["nodes"] => {
+                for node in self.host.nodes() {
+                    let (name, health) = (&node.name, &node.health);
+                    writeln!(self.text, "    {name} {health} {} used", node.gpus_used).unwrap();
+                }
+            }
+            [node, "beat"] => self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![] }),
+            [node, "step", lease, step, total] => {
+                let (lease, step) = (LeaseId(lease.parse().unwrap()), step.parse().unwrap());
+                let (total, saved) = (total.parse().ok(), true);
+                self.said(node, FromAgent::Progress { lease, step, total, saved });
+            }
+            [node, lease, stage @ ..] if lease.parse::<u32>().is_ok() && !is_command(node) => {
+                let report = report(lease, stage);
+                self.said(node, FromAgent::Report(report));
+            }
+            words => {
+                let command = Box::new(command(words));
+                let by = Principal { token: 9, role: Role::Admin, ..Principal::daemon() };
+                self.play(Input::Command { slot: 1, by, command });
+            }
+        }
+    }
+
+    fn join(&mut self, name: &str, gpus: u32, held: &[&str]) {
+        let token = match self.tokens.get(name) {
+            Some(token) => *token,
+            None => self.make_token(name),
+        };
+        self.next += 1;
+        let session = SessionId(self.next);
+        self.sessions.insert(name.to_owned(), session);
+        let held = held.join(" ");
+        let held = held.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let held = held.map(|text| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            report(words[0], &words[1..])
+        });
+        let machine = Machine {
+            name: name.to_owned(),
+            address: format!("{name}.example"),
+            cpu_milli: 8_000,
+            mem_mib: 1_000,
+            gpu_model: if gpus > 0 { "V100".to_owned() } else { String::new() },
+            gpu_mem_mib: if gpus > 0 { 16_000 } else { 0 },
+            gpus,
+            rack: 0,
+        };
+        let (protocol, held) = (PROTOCOL, held.collect());
+        self.play(Input::AgentConnected { session, token, protocol, machine, held });
+    }
+
+    fn make_token(&mut self, name: &str) -> u32 {
+        let (hash, tenant, name) =
+            (format!("hash of {name}"), "default".to_owned(), name.to_owned());
+        let command = Command::CreateToken {
+            hash,
+            role: Role::Agent,
+            tenant,
+            name: name.clone(),
+            one_time: false,
+        };
+        let by = Principal::daemon();
+        let input = Input::Command { slot: 0, by, command: Box::new(command) };
+        let effects = self.host.handle(Time::from_secs(self.now), vec![input]).unwrap();
+        let Some(Effect::Reply(_, Ok(Answer::Token(id)))) = effects.last() else { panic!() };
+        self.tokens.insert(name, *id);
+        *id
+    }
+
+    fn said(&mut self, node: &str, message: FromAgent) {
+        let session = *self.sessions.get(node).expect("the node joined before");
+        self.play(Input::AgentSaid { session, message });
+    }
+
+    fn play(&mut self, input: Input) {
+        let effects = self.host.handle(Time::from_secs(self.now), vec![input]).unwrap();
+        for effect in effects {
+            let node = |session: &SessionId| {
+                let known = self.sessions.iter().find(|(_, known)| *known == session);
+                known.map_or("(old)", |(name, _)| name.as_str()).to_owned()
+            };
+            match &effect {
+                Effect::Tell(_, ToAgent::Welcome { .. } | ToAgent::BeatSeen { .. }) => {}
+                Effect::Tell(session, message) => {
+                    writeln!(self.text, "    to {}: {}", node(session), show(message)).unwrap();
+                }
+                Effect::Close(session) => {
+                    writeln!(self.text, "    close {}", node(session)).unwrap()
+                }
+                Effect::Reply(_, Ok(answer)) => show_answer(&mut self.text, answer),
+                Effect::Reply(_, Err(fault)) => writeln!(self.text, "    {fault}").unwrap(),
+                Effect::Changed(_) => {}
+            }
+        }
+    }
+
+    fn compare_with_store(&self) {
+        let again = open(&self.disk, self.now);
+        assert!(again.state() == self.host.state(), "memory and store differ");
+    }
+}
+
+fn open(disk: &Disk, now: u64) -> Host {
+    let builder = |text: &str| hostler_policies::from_toml(text).map_err(|fault| fault.to_string());
+    let settings = Settings { snapshot_bytes: 3_000, ..Settings::default() };
+    let store = Box::new(disk.store());
+    Host::open(store, Arc::new(builder), settings, Time::from_secs(now)).unwrap()
+}
+
+fn is_command(word: &str) -> bool {
+    ["cancel", "hold", "release"].contains(&word)
+}
+
+fn command(words: &[&str]) -> Command {
+    let number = |text: &str| text.parse().unwrap();
+    match words {
+        ["submit", settings @ ..] => submit(settings),
+        ["cancel", job] => Command::Cancel { job: number(job), version: None },
+        ["cancel", job, version] => {
+            Command::Cancel { job: number(job), version: version.parse().ok() }
+        }
+        ["hold", job] => Command::Hold { job: number(job), held: true, version: None },
+        ["release", job] => Command::Hold { job: number(job), held: false, version: None },
+        ["drain", node] => Command::Drain { node: node.to_string(), draining: true },
+        ["undrain", node] => Command::Drain { node: node.to_string(), draining: false },
+        ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
+        ["quota", settings @ ..] => {
+            let mut quota = TenantQuota::default();
+            for setting in settings {
+                match setting.split_once('=').unwrap() {
+                    ("gpus", most) => quota.gpus_max = Some(number(most)),
+                    ("jobs", most) => quota.jobs_max = Some(number(most)),
+                    ("queued", most) => quota.queued_max = Some(number(most)),
+                    other => panic!("{other:?}"),
+                }
+            }
+            Command::SetTenant { name: "default".to_owned(), quota }
+        }
+        other => panic!("no such command: {other:?}"),
+    }
+}
+
+fn submit(settings: &[&str]) -> Command {
+    let mut request = JobRequest { command: vec!["work".to_owned()], ..JobRequest::default() };
+    request.env.insert("PASSWORD".to_owned(), "hunter2".to_owned());
+    let mut key = None;
+    for setting in settings {
+        let (name, value) = setting.split_once('=').unwrap();
+        match name {
+            "gpus" => request.gpus = value.parse().unwrap(),
+            "tasks" => request.tasks = value.parse().unwrap(),
+            "array" => request.array = value.parse().unwrap(),
+            "after" => request.after = value.split('+').map(|job| job.parse().unwrap()).collect(),
+            "max" => request.max_secs = value.parse().ok(),
+            "estimate" => request.estimate_secs = value.parse().ok(),
+            "priority" => request.priority = value.parse().unwrap(),
+            "model" => request.gpu_models = vec![value.to_owned()],
+            "grace" => request.grace_secs = value.parse().ok(),
+            "key" => key = Some(value.to_owned()),
+            other => panic!("no such setting: {other}"),
+        }
+    }
+    Command::Submit { request: Box::new(request), key, tenant: None }
+}
+
+fn report(lease: &str, stage: &[&str]) -> LeaseReport {
+    let exit = |code, signal| vec![TaskExit { rank: 0, code, signal }];
+    let stage = match stage {
+        ["starting"] => Stage::Starting,
+        ["running"] => Stage::Running,
+        ["ended", code] => {
+            Stage::Ended { exits: exit(code.parse().ok(), None), interrupted: false }
+        }
+        ["killed"] => Stage::Ended { exits: exit(None, Some(15)), interrupted: true },
+        ["faulty"] => Stage::NotStarted { fault: "no such program".to_owned(), of_machine: false },
+        ["unable"] => Stage::NotStarted { fault: "disk full".to_owned(), of_machine: true },
+        ["unknown"] => Stage::Unknown,
+        other => panic!("no such stage: {other:?}"),
+    };
+    LeaseReport { lease: LeaseId(lease.parse().unwrap()), stage }
+}
+
+fn show(message: &ToAgent) -> String {
+    match message {
+        ToAgent::Start(order) => show_order(order),
+        ToAgent::Stop { lease, how, grace_ms } => {
+            format!("stop {lease:?} {how:?} in {grace_ms} ms").to_lowercase()
+        }
+        ToAgent::Forget { lease } => format!("forget {lease:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn show_order(order: &StartOrder) -> String {
+    let tasks: Vec<String> =
+        order.tasks.iter().map(|task| format!("{}{:?}", task.rank, task.gpus)).collect();
+    let (lease, job, restart) = (order.lease, order.job, order.restart);
+    let index = order.array_index.map_or_else(String::new, |index| format!(" index {index}"));
+    let master = format!("{}:{}", order.master_addr, order.master_port);
+    format!(
+        "start {lease:?} {job:?} restart {restart} tasks {} of {} at {master}{index}",
+        tasks.join(" "),
+        order.world_size
+    )
+}
+
+fn show_answer(text: &mut String, answer: &Answer) {
+    match answer {
+        Answer::Submitted { jobs, again } => {
+            let again = if *again { ", as before" } else { "" };
+            writeln!(text, "    submitted {jobs:?}{again}").unwrap();
+        }
+        Answer::Job(job) => show_job(text, job),
+        Answer::Node(node) => writeln!(text, "    {} {}", node.name, node.health).unwrap(),
+        _ => writeln!(text, "    done").unwrap(),
+    }
+}
+
+fn show_job(text: &mut String, job: &JobView) {
+    let state = serde_json::to_value(job.state).unwrap();
+    let mut line = format!("    {} {}", job.id, state.as_str().unwrap());
+    if let Some(code) = job.exit_code {
+        line += &format!(", code {code}");
+    }
+    if !job.nodes.is_empty() {
+        line += &format!(", on {}", job.nodes.join(" "));
+    }
+    if let Some(start) = job.expected_start {
+        line += &format!(", expected at {start}");
+    }
+    if let Some(steps) = job.steps_done {
+        line += &format!(", step {steps}, expected end {:?}", job.expected_end);
+    }
+    if !job.reason.is_empty() {
+        line += &format!(": {}", job.reason);
+    }
+    writeln!(text, "{line}").unwrap();
+}

@@ -1,0 +1,101 @@
+//! Many small problems instead of a large one: jobs are split by chance, each part gets its part of
+//! every type, and the answers are put together.
+//!
+//! Nearly as good as the whole when there are many jobs, and much cheaper. Not needed where jobs
+//! fall into few classes.
+
+use hostler_core::random::Random;
+
+use super::{Allocate, AllocateError, Allocation, Instance, PairShare};
+
+/// How the objectives of the parts make one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// The least of them: levels.
+    Least,
+    /// The greatest of them: times and ratios.
+    Most,
+    /// Their sum.
+    Sum,
+}
+
+/// Splits an instance and lets another policy solve the parts.
+pub struct Pop<Inner> {
+    /// Who solves the parts.
+    pub inner: Inner,
+    /// Jobs in a part, at most.
+    pub jobs_max: usize,
+    /// Seed of the split.
+    pub seed: u64,
+    /// What becomes of the objectives.
+    pub combine: Combine,
+}
+
+impl<Inner: Allocate> Allocate for Pop<Inner> {
+    fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
+        instance.check()?;
+        let parts = instance.jobs.len().div_ceil(self.jobs_max.max(1));
+        if parts <= 1 {
+            return self.inner.allocate(instance);
+        }
+        let order = shuffled(instance.jobs.len(), self.seed);
+        let mut whole = Allocation {
+            shares: vec![Vec::new(); instance.jobs.len()],
+            objective: f64::NAN,
+            ..Allocation::default()
+        };
+        for part in 0..parts {
+            let members: Vec<usize> = order.iter().copied().skip(part).step_by(parts).collect();
+            self.solve_part(instance, members, parts, &mut whole)?;
+        }
+        Ok(whole)
+    }
+}
+
+impl<Inner: Allocate> Pop<Inner> {
+    fn solve_part(
+        &mut self,
+        instance: &Instance,
+        mut members: Vec<usize>,
+        parts: usize,
+        whole: &mut Allocation,
+    ) -> Result<(), AllocateError> {
+        members.sort_unstable();
+        let part = Instance {
+            workers: instance.workers.iter().map(|workers| workers / parts as f64).collect(),
+            prices: instance.prices.clone(),
+            jobs: members.iter().map(|&job| instance.jobs[job].clone()).collect(),
+            pairs: instance.pairs.clone(),
+            entities: instance.entities.clone(),
+        };
+        let answer = self.inner.allocate(&part)?;
+        for (row, &job) in answer.shares.into_iter().zip(&members) {
+            whole.shares[job] = row;
+        }
+        let back = |pair: PairShare| PairShare {
+            first: members[pair.first],
+            second: members[pair.second],
+            ..pair
+        };
+        whole.pairs.extend(answer.pairs.into_iter().map(back));
+        whole.fallback = whole.fallback.or(answer.fallback);
+        // The first part meets no number: `min` and `max` then give the other.
+        whole.objective = match self.combine {
+            Combine::Least => whole.objective.min(answer.objective),
+            Combine::Most => whole.objective.max(answer.objective),
+            Combine::Sum if whole.objective.is_nan() => answer.objective,
+            Combine::Sum => whole.objective + answer.objective,
+        };
+        Ok(())
+    }
+}
+
+/// All numbers below a count, by chance.
+fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut random = Random::new(seed);
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, (random.uniform() * (last + 1) as f64) as usize);
+    }
+    order
+}

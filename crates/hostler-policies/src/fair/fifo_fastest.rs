@@ -1,0 +1,51 @@
+//! First come, first served, each job on the fastest GPUs that are left.
+//!
+//! Dealt out anew whenever something changes, so a job may move to faster GPUs; unless it is not
+//! `aware`: then it gets any model and keeps it. Never overtakes: the first job that finds no room
+//! ends the list. With `packed`, those behind it join jobs that suit them.
+
+use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::view::View;
+
+use super::by_name;
+use super::rounds::Rounds;
+use super::settings::round_settings;
+use super::solver::Question;
+use crate::allocate::{Allocate, Fifo, FifoPacked, FifoPerf, FifoPublished};
+
+const KIND: &str = "fifo-fastest";
+
+/// In order of submission, on the fastest GPUs.
+pub const DEF: PolicyDef = PolicyDef {
+    kind: KIND,
+    summary: "in order of submission, each job on its fastest free GPUs, in rounds",
+    needs: &[Need::Speeds],
+    settings: Config::SETTINGS,
+    defaults: defaults::<Config>,
+    build: |table| {
+        let config: Config = settings(KIND, table)?;
+        let Config { aware, packed, published, seed, .. } = config;
+        let question = Question { packed, ..Question::new() };
+        let make = move |view: &View<'_>| -> Box<dyn Allocate> {
+            let alone = FifoPerf { tie_order: by_name(view) };
+            match (packed, aware) {
+                (true, _) => Box::new(FifoPacked { alone }),
+                (false, true) => Box::new(alone),
+                (false, false) if published => Box::new(FifoPublished::new(seed, by_name(view))),
+                (false, false) => Box::new(Fifo { seed }),
+            }
+        };
+        Ok(Box::new(Rounds::new(config.rules(false), question, make)))
+    },
+};
+
+round_settings! {
+    struct Config {
+        /// Whether it knows how fast jobs are on which GPU model.
+        aware: bool = true,
+        /// Whether jobs that are willing share GPUs where that pays.
+        packed: bool = false,
+        /// Whether models are drawn as published, when it is not aware.
+        published: bool = false,
+    }
+}

@@ -1,0 +1,52 @@
+//! The most steps per second of all jobs together, or per dollar.
+//!
+//! Steps of different jobs count alike, so jobs with small steps win; with `per_cost`, cheap GPUs
+//! gain. With `deadlines`, jobs that have one get the throughput that meets it. Not fair at all.
+//! Preempts at the end of rounds.
+
+use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+
+use super::rounds::Rounds;
+use super::settings::round_settings;
+use super::solver::Question;
+use super::{Prices, solver};
+use crate::allocate::SumThroughput;
+
+const KIND: &str = "max-throughput";
+
+/// The most steps.
+pub const DEF: PolicyDef = PolicyDef {
+    kind: KIND,
+    summary: "the most steps per second of all jobs together, or per dollar",
+    needs: &[Need::Speeds],
+    settings: Config::SETTINGS,
+    defaults: defaults::<Config>,
+    build: |table| {
+        let config: Config = settings(KIND, table)?;
+        let sum = SumThroughput {
+            priced: config.per_cost,
+            deadlines: config.deadlines,
+            packed: config.packed,
+            solver: solver(config.published, config.packed),
+        };
+        let rules = config.rules(true);
+        let prices = config.prices.0;
+        let question = Question { packed: config.packed, prices, ..Question::new() };
+        Ok(Box::new(Rounds::new(rules, question, move |_| Box::new(sum))))
+    },
+};
+
+round_settings! {
+    struct Config {
+        /// Whether steps count per dollar.
+        per_cost: bool = false,
+        /// Whether jobs with a deadline get what meets it.
+        deadlines: bool = false,
+        /// Whether jobs that are willing share GPUs where that pays.
+        packed: bool = false,
+        /// Whether programmes are written and solved as published, step by step.
+        published: bool = false,
+        /// Price of a GPU hour by model; others cost 1.
+        prices: Prices = Prices::default(),
+    }
+}

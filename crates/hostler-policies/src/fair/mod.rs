@@ -1,0 +1,29 @@
+//! Policies that share time out: a solver says which part of its time each job should spend on
+//! which GPU model, and rounds turn that into stays.
+//!
+//! After "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (OSDI'20).
+//! The mathematics is in `allocate`; what is here asks the question and carries the answer out.
+
+mod options;
+mod pick;
+mod roster;
+mod rounds;
+mod seats;
+mod settings;
+mod solver;
+
+pub use options::{FlatSpeed, Prices, TenantRule};
+use options::{by_name, sight, solver};
+pub use pick::ModelOrder;
+
+policies![
+    allox,
+    fifo_fastest,
+    finish_time_fairness,
+    isolated,
+    makespan,
+    max_min_fairness,
+    max_throughput,
+    strategy_proof,
+    water_filling,
+];

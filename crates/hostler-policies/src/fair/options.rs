@@ -1,0 +1,91 @@
+//! Values that settings of this family can have.
+
+use std::collections::BTreeMap;
+
+use hostler_core::policy::SettingType;
+use hostler_core::view::View;
+use serde::{Deserialize, Serialize};
+
+use crate::allocate::{Inner, Reference, Sight};
+use crate::lp::Solver;
+
+/// What a policy knows of GPU models and of pairs.
+pub(super) fn sight(aware: bool, packed: bool) -> Sight {
+    match (aware, packed) {
+        (_, true) => Sight::Packed,
+        (true, false) => Sight::Aware,
+        (false, false) => Sight::Agnostic,
+    }
+}
+
+/// Who solves: the steps of the published solver, where there are no pairs.
+pub(super) fn solver(published: bool, packed: bool) -> Solver {
+    if published && !packed { Solver::Embedded } else { Solver::Interior }
+}
+
+/// Models by name: decides between those that are equally good.
+pub(super) fn by_name(view: &View<'_>) -> Vec<usize> {
+    let mut models: Vec<usize> = (0..view.models().len()).collect();
+    models.sort_by_key(|model| &view.state().models()[*model].name);
+    models
+}
+
+/// The one speed of a job, for a policy that knows of no GPU models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlatSpeed {
+    /// That on the average GPU.
+    #[default]
+    Mean,
+    /// That on the model listed first.
+    First,
+}
+
+impl FlatSpeed {
+    pub(super) fn reference(self) -> Reference {
+        match self {
+            FlatSpeed::Mean => Reference::Mean,
+            FlatSpeed::First => Reference::Type(0),
+        }
+    }
+}
+
+impl SettingType for FlatSpeed {
+    const TAKES: &'static str = "\"mean\" | \"first\"";
+}
+
+/// Whether tenants share first, and how each divides its part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TenantRule {
+    /// Jobs share, whoever they belong to.
+    #[default]
+    None,
+    /// Tenants share by weight, and each divides its part fairly.
+    Fair,
+    /// Tenants share by weight, and each gives its part to its oldest job.
+    Fifo,
+}
+
+impl TenantRule {
+    pub(super) fn inner(self) -> Option<Inner> {
+        match self {
+            TenantRule::None => None,
+            TenantRule::Fair => Some(Inner::Fairness),
+            TenantRule::Fifo => Some(Inner::Fifo),
+        }
+    }
+}
+
+impl SettingType for TenantRule {
+    const TAKES: &'static str = "\"none\" | \"fair\" | \"fifo\"";
+}
+
+/// Price of a GPU hour by model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Prices(pub BTreeMap<String, f64>);
+
+impl SettingType for Prices {
+    const TAKES: &'static str = "{ MODEL = number, .. }";
+}

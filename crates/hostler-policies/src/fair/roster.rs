@@ -1,0 +1,130 @@
+//! Who takes part: jobs with one GPU role that GPUs of a single model can hold, and how fast they
+//! are on which. A cache of the job table; all of it follows from the state.
+//!
+//! Jobs without GPUs, with several roles, or too large for any one model are no part of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hostler_core::admit::Census;
+use hostler_core::id::{JobId, ModelId, ModelSet};
+use hostler_core::job::{Demand, Gang, Job, JobSpec, Models, Phase};
+use hostler_core::reason::Reason;
+use hostler_core::view::View;
+
+use crate::place::best_fit::BestFit;
+
+/// What a round knows of one job.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Steps per second on each model, by id; 0 where it cannot run.
+    pub(super) rates: Arc<[f64]>,
+    /// Thousandths of GPUs that it asks for.
+    pub(super) gpu_milli: u64,
+    /// Whether the profile is measured, so that steps are its own.
+    pub(super) reference: f64,
+}
+
+/// The jobs that take part, and those that do not.
+#[derive(Clone, Default)]
+pub(super) struct Roster {
+    rows: BTreeMap<JobId, Option<Row>>,
+    census: Census,
+    /// Step of the catalogue.
+    seen: Option<u64>,
+    /// Number of jobs and of the next one: jobs are the same while neither changes.
+    jobs: (usize, u32),
+}
+
+impl Roster {
+    /// Follows the state.
+    pub(super) fn refresh(&mut self, view: &View<'_>) {
+        if self.seen != Some(view.catalogue_step()) {
+            self.rows.clear();
+            self.census = Census::default();
+            self.census.refresh(view);
+            self.seen = Some(view.catalogue_step());
+        }
+        let jobs = (view.job_count(), view.next_job().0);
+        if self.jobs != jobs || self.rows.len() != jobs.0 {
+            self.jobs = jobs;
+            self.rows.retain(|id, _| view.job(*id).is_some());
+            for job in view.jobs() {
+                let census = &self.census;
+                self.rows.entry(job.id).or_insert_with(|| row(census, view, &job.spec));
+            }
+        }
+    }
+
+    /// What is known of a job that takes part.
+    pub(super) fn row(&self, job: JobId) -> Option<&Row> {
+        self.rows.get(&job)?.as_ref()
+    }
+
+    /// Jobs that take part and are not held by a person, by id.
+    pub(super) fn rows<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = (&'a Job, &'a Row)> {
+        let state = view.state();
+        self.rows.iter().filter_map(move |(id, row)| {
+            let job = state.job(*id).filter(|job| job.phase != Phase::Held && !job.cancelled)?;
+            Some((job, row.as_ref()?))
+        })
+    }
+
+    /// Waiting jobs that take part, by id.
+    pub(super) fn waiting<'a>(
+        &'a self,
+        view: &View<'a>,
+    ) -> impl Iterator<Item = (&'a Job, &'a Row)> {
+        let state = view.state();
+        state.pending().iter().filter_map(move |id| {
+            let job = state.job(*id).filter(|job| !job.cancelled)?;
+            Some((job, self.row(*id)?))
+        })
+    }
+
+    /// Waiting jobs that take no part, by id.
+    pub(super) fn others<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = &'a Job> {
+        let state = view.state();
+        let others = state.pending().iter().filter(|id| self.row(**id).is_none());
+        others.filter_map(move |id| state.job(*id))
+    }
+
+    /// Why a job can never run here, if so.
+    pub(super) fn objection(&mut self, view: &View<'_>, job: &Job) -> Option<Reason> {
+        let objection = self.census.objection(view, &job.spec, &BestFit);
+        let nowhere = |row: &Row| row.rates.iter().all(|rate| *rate <= 0.0);
+        objection.or_else(|| self.row(job.id).is_some_and(nowhere).then_some(Reason::NoSuchModel))
+    }
+}
+
+/// The only role of a job, when it has GPUs.
+pub(super) fn gpu_gang(spec: &JobSpec) -> Option<&Gang> {
+    match &*spec.gangs {
+        [gang] if gang.demand.gpu.0 > 0 => Some(gang),
+        _ => None,
+    }
+}
+
+/// The demand of a role, of GPUs of one model only.
+pub(super) fn demand_on(demand: &Demand, model: ModelId) -> Demand {
+    Demand { models: Models::OneOf(ModelSet::one(model)), ..demand.clone() }
+}
+
+fn row(census: &Census, view: &View<'_>, spec: &JobSpec) -> Option<Row> {
+    let gang = gpu_gang(spec)?;
+    let profile = spec.profile.and_then(|key| view.profile(key));
+    let gpus = spec.gpus();
+    let models = (0..view.models().len() as u32).map(ModelId);
+    let mut held = false;
+    let rates = models.map(|model| {
+        let asked = gang.demand.models.set().contains(model);
+        if !asked || !census.holds(view, &demand_on(&gang.demand, model), gang.count) {
+            return 0.0;
+        }
+        held = true;
+        profile.map_or(1.0, |profile| profile.steps_per_sec(model, gpus, false))
+    });
+    let rates: Arc<[f64]> = rates.collect();
+    let reference = profile.map_or(1.0, |profile| profile.reference(gpus).steps_per_sec());
+    held.then_some(Row { rates, gpu_milli: spec.gpu_milli(), reference })
+}

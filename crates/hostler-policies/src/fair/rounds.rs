@@ -1,0 +1,404 @@
+//! The round mechanism: from shares of time to stays.
+//!
+//! A round gives turns to the teams that are furthest behind their share. Who had the same GPUs in
+//! the last round keeps them; the others are stopped and make room. Inside a round, what becomes
+//! free goes to those who wait. Whose turn it is is kept in the state, so that a start which has
+//! to wait for a stop is taken up again at the next question.
+//!
+//! Jobs that no single GPU model can hold, and jobs without GPUs, take no turns: they start when
+//! there is room, before everybody else, and stay.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hostler_core::decision::{StopHow, StopWhy};
+use hostler_core::id::{JobId, LeaseId};
+use hostler_core::job::Phase;
+use hostler_core::placement::{Lease, Placement};
+use hostler_core::plan::Plan;
+use hostler_core::policy::{Cadence, Policy, Wake};
+use hostler_core::predict::EstimateSource;
+use hostler_core::reason::Reason;
+use hostler_core::solve::Solve;
+use hostler_core::stage::{Place, place_job};
+use hostler_core::target::{Team, Turn};
+use hostler_core::units::{Span, Time};
+use hostler_core::view::View;
+
+use super::pick::{Candidate, ModelOrder, Ranking, Shuffles, Walk};
+use super::roster::Roster;
+use super::seats;
+use super::solver::{FairSolver, Make, Question};
+use crate::allocate::Allocate;
+use crate::place::best_fit::BestFit;
+
+/// How rounds go; see `round_settings!` for what each means.
+pub(super) struct Rules {
+    pub(super) round: Span,
+    pub(super) gap: Span,
+    pub(super) reuse: bool,
+    pub(super) blank_turns: bool,
+    pub(super) ranking: Ranking,
+    pub(super) order: ModelOrder,
+    pub(super) seed: u64,
+    pub(super) place: Box<dyn Place>,
+    pub(super) estimates: EstimateSource,
+}
+
+/// A policy that shares time out in rounds.
+pub(super) struct Rounds {
+    rules: Rules,
+    question: Question,
+    make: Make,
+    roster: Roster,
+    shuffles: Shuffles,
+}
+
+impl Rounds {
+    pub(super) fn new(
+        rules: Rules,
+        question: Question,
+        make: impl Fn(&View<'_>) -> Box<dyn Allocate> + Send + Sync + 'static,
+    ) -> Rounds {
+        let shuffles = Shuffles::new(rules.seed);
+        Rounds { rules, question, make: Arc::new(make), roster: Roster::default(), shuffles }
+    }
+}
+
+impl Policy for Rounds {
+    fn cadence(&self) -> Cadence {
+        Cadence::Rounds(self.rules.round)
+    }
+
+    fn estimates(&self) -> EstimateSource {
+        self.rules.estimates
+    }
+
+    fn solver(&self) -> Option<Box<dyn Solve>> {
+        let make = Make::clone(&self.make);
+        let (question, roster) = (self.question.clone(), self.roster.clone());
+        let known = BTreeMap::new();
+        Some(Box::new(FairSolver { question, make, roster, allocator: None, known }))
+    }
+
+    fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>) {
+        self.roster.refresh(view);
+        self.turn_away(view, plan);
+        let begins = wake == Wake::Round;
+        if self.wants_solution(view, begins) {
+            match self.solution_due(view) {
+                // The answer comes at once, or the next question finds it outstanding.
+                None => return plan.solve(),
+                Some(at) => plan.wake_at(at),
+            }
+        }
+        if begins {
+            self.begin_round(view, plan);
+        } else {
+            self.go_on(view, plan);
+        }
+        explain(view, plan);
+    }
+}
+
+impl Rounds {
+    /// Rejects newcomers that can never run.
+    fn turn_away(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        for id in view.pending() {
+            let job = view.job(*id).expect("a waiting job is not over");
+            if job.reason != Reason::New {
+                continue;
+            }
+            if let Some(reason) = self.roster.objection(view, job) {
+                plan.reject(*id, reason).expect("a waiting job can be turned away");
+            }
+        }
+    }
+
+    /// Whether a solution would be of use now: inside a round, only to those who wait.
+    fn wants_solution(&self, view: &View<'_>, begins: bool) -> bool {
+        let usable = begins || (self.rules.reuse && self.roster.waiting(view).next().is_some());
+        usable && view.solve_asked().is_none() && view.solution_is_stale()
+    }
+
+    /// When the next solution may come; none when it may come now. What was solved before time
+    /// began does not count.
+    fn solution_due(&self, view: &View<'_>) -> Option<Time> {
+        let last = view.solved_at().filter(|at| *at > Time::ZERO)?;
+        let due = last + self.rules.gap;
+        (due > view.now()).then_some(due)
+    }
+
+    /// Leases of jobs that take turns and were not told to stop, by id.
+    fn leases<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = &'a Lease> {
+        let leases = view.state().leases().filter(|lease| lease.stop.is_none());
+        leases.filter(|lease| self.roster.row(lease.job).is_some())
+    }
+
+    /// Gives turns anew.
+    fn begin_round(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        let mark = plan.mark();
+        let mut walk = Walk { left: free_gpus(view, plan), taken: BTreeSet::new() };
+        let mut round = NewRound::default();
+        for lease in self.leases(view) {
+            let model = view.model_of(lease).expect("who takes turns has GPUs");
+            if plan.has_lease(lease.id) {
+                continue;
+            }
+            // Nobody can come back to a node that takes no new jobs: who is there stays.
+            if lease.placement.parts.iter().any(|part| !view.node(part.node).usable()) {
+                walk.taken.insert(lease.job);
+                round.kept.insert(lease.id);
+                round.turns.push(Turn { team: Team::alone(lease.job), model });
+            } else {
+                walk.left[model.index()] += held_milli(view, lease);
+                round.lifted.push(lease.id);
+            }
+        }
+        let number = view.round().map_or(0, |round| round.number + 1);
+        let models = self.rules.order.models(view, number, &mut self.shuffles);
+        let candidates = self.rules.ranking.candidates(view, &self.roster, &models);
+        let (picks, rest) = self.pick(&candidates, &mut walk, view);
+        round.lifted.iter().for_each(|lease| plan.lift(*lease));
+        for job in self.roster.others(view).map(|job| job.id) {
+            self.try_other(view, plan, job, true);
+        }
+        self.seat(view, plan, &mut round, &mut walk, &picks, &rest);
+        plan.undo_to(mark);
+        self.start_others(view, plan);
+        round.carry_out(view, plan);
+    }
+
+    /// Picks by count: first those that stay where they are, then larger teams before smaller
+    /// ones. The second answer is whoever could fill gaps.
+    fn pick<'a>(
+        &self,
+        candidates: &'a [Candidate],
+        walk: &mut Walk,
+        view: &View<'_>,
+    ) -> (Vec<(&'a Candidate, bool)>, Vec<&'a Candidate>) {
+        let (mut picks, mut rest) = (Vec::new(), Vec::new());
+        for candidate in candidates {
+            if !walk.admits(candidate) {
+                rest.push(candidate);
+                continue;
+            }
+            walk.take(candidate);
+            // It won a turn and cannot use it: the GPUs stay idle.
+            if !self.rules.blank_turns || candidate.is_solved(view) {
+                picks.push((candidate, seats::seated(view, candidate.turn).is_some()));
+            }
+        }
+        picks.sort_by_key(|(candidate, seated)| (!seated, u64::MAX - candidate.gpu_milli));
+        (picks, rest)
+    }
+
+    /// Finds GPUs for the picks, on trial; those who find none make way for others.
+    fn seat(
+        &self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        round: &mut NewRound,
+        walk: &mut Walk,
+        picks: &[(&Candidate, bool)],
+        rest: &[&Candidate],
+    ) {
+        let mut failed = false;
+        for (candidate, _) in picks {
+            if !round.seat(view, plan, &*self.rules.place, candidate.turn) {
+                walk.give_back(candidate);
+                failed = true;
+            }
+        }
+        if !failed {
+            return;
+        }
+        for candidate in rest {
+            let usable = !self.rules.blank_turns || candidate.is_solved(view);
+            if usable
+                && walk.admits(candidate)
+                && round.seat(view, plan, &*self.rules.place, candidate.turn)
+            {
+                walk.take(candidate);
+            }
+        }
+    }
+
+    /// Starts those whose turn it is and who have room by now, and lets others use what is free.
+    fn go_on(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        self.start_others(view, plan);
+        let waiting = self.roster.waiting(view).map(|(job, _)| job.id);
+        let mut turns: Vec<Turn> = waiting.filter_map(|job| view.turn(job)).collect();
+        turns.sort_by_key(|turn| {
+            let asked = self.roster.row(turn.team.first).map_or(0, |row| row.gpu_milli);
+            (u64::MAX - asked, *turn)
+        });
+        turns.dedup();
+        turns.into_iter().for_each(|turn| self.resume(view, plan, turn));
+        let stopping = || view.state().leases().any(|lease| lease.stop.is_some());
+        if self.rules.reuse && view.round().is_some() && !stopping() {
+            self.fill(view, plan);
+        }
+    }
+
+    /// Starts members of a team that wait for their turn.
+    fn resume(&self, view: &View<'_>, plan: &mut Plan<'_>, turn: Turn) {
+        let waits = |job: &JobId| view.job(*job).is_some_and(|job| job.phase == Phase::Pending);
+        let waiting: Vec<JobId> = turn.team.members().filter(waits).collect();
+        let place = &*self.rules.place;
+        let seats = match (turn.team.second, &*waiting) {
+            (_, []) => None,
+            (Some(_), [one]) => {
+                let spec = &view.job(*one).expect("it waits").spec;
+                let beside = seats::partner(view, turn.team, *one);
+                let beside = beside.and_then(|placement| seats::beside(&placement, spec));
+                beside.map(|placement| vec![(*one, placement)])
+            }
+            (None, _) | (Some(_), _) => seats::place_team(view, place, plan.free(), turn),
+        };
+        for (job, placement) in seats.into_iter().flatten() {
+            // What a plan does not take now is tried again at the next question.
+            let _ = plan.start(job, placement);
+        }
+    }
+
+    /// Gives what is free to those who wait, most urgent first.
+    fn fill(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        let idle = self.roster.waiting(view).all(|(job, _)| plan.has_job(job.id));
+        let left = if idle { Vec::new() } else { free_gpus(view, plan) };
+        if left.iter().all(|milli| *milli == 0) {
+            return;
+        }
+        let mut walk = Walk { left, taken: BTreeSet::new() };
+        let number = view.round().map_or(0, |round| round.number);
+        let models = self.rules.order.models(view, number, &mut self.shuffles);
+        let mut turns = Vec::new();
+        for candidate in self.rules.ranking.waiting(view, &self.roster, &models) {
+            let job = candidate.turn.team.first;
+            if plan.has_job(job) || !walk.admits(&candidate) {
+                continue;
+            }
+            let spec = &view.job(job).expect("a candidate is not over").spec;
+            let model = candidate.turn.model;
+            let placement = seats::place_alone(&*self.rules.place, plan.free(), spec, model);
+            if placement.is_some_and(|placement| plan.start(job, placement).is_ok()) {
+                walk.take(&candidate);
+                turns.push(candidate.turn);
+            }
+        }
+        if !turns.is_empty() {
+            plan.take_turns(false, turns);
+        }
+    }
+
+    /// Starts jobs that take no turns, in order of submission.
+    fn start_others(&self, view: &View<'_>, plan: &mut Plan<'_>) {
+        for job in self.roster.others(view).map(|job| job.id) {
+            self.try_other(view, plan, job, false);
+        }
+    }
+
+    /// Starts a job that takes no turn if there is room, or only keeps the room on trial.
+    fn try_other(&self, view: &View<'_>, plan: &mut Plan<'_>, job: JobId, trial: bool) {
+        let spec = &view.job(job).expect("it waits").spec;
+        if plan.has_job(job) {
+            return;
+        }
+        // The rule by which the roster tells whether several roles fit at all.
+        if let Ok(placement) = place_job(&BestFit, plan.free_mut(), spec) {
+            let room = "it was free a moment ago";
+            match trial {
+                true => plan.claim(placement).expect(room),
+                false => _ = plan.start(job, placement).expect(room),
+            }
+        }
+    }
+}
+
+/// The turns of a round that is about to begin.
+#[derive(Default)]
+struct NewRound {
+    turns: Vec<Turn>,
+    /// Leases that go on.
+    kept: BTreeSet<LeaseId>,
+    /// Leases that are free on trial.
+    lifted: Vec<LeaseId>,
+    /// Starts, with the place found on trial.
+    starts: Vec<(JobId, Placement)>,
+}
+
+impl NewRound {
+    /// Keeps a team where it is, or finds it GPUs, on trial.
+    fn seat(
+        &mut self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        place: &dyn Place,
+        turn: Turn,
+    ) -> bool {
+        let mark = plan.mark();
+        if let Some(leases) = seats::seated(view, turn) {
+            let placement = |id: &LeaseId| {
+                let lease = view.lease(*id).expect("a seat is a live lease");
+                (*lease.placement).clone()
+            };
+            if leases.iter().all(|lease| plan.claim(placement(lease)).is_ok()) {
+                self.kept.extend(leases);
+                self.turns.push(turn);
+                return true;
+            }
+            plan.undo_to(mark);
+        }
+        let Some(seats) = seats::place_team(view, place, plan.free(), turn) else {
+            return false;
+        };
+        if !seats.iter().all(|(_, placement)| plan.claim(placement.clone()).is_ok()) {
+            plan.undo_to(mark);
+            return false;
+        }
+        self.starts.extend(seats);
+        self.turns.push(turn);
+        true
+    }
+
+    /// Stops who has no turn, begins the round, and starts who finds its place free already.
+    fn carry_out(self, view: &View<'_>, plan: &mut Plan<'_>) {
+        for lease in self.lifted.iter().filter(|lease| !self.kept.contains(lease)) {
+            // Housekeeping may have ended it already.
+            let _ = plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted);
+        }
+        plan.take_turns(true, self.turns);
+        for (job, placement) in self.starts {
+            let waits = view.job(job).is_some_and(|job| job.phase == Phase::Pending);
+            if waits {
+                // What is being vacated is taken at the next question.
+                let _ = plan.start(job, placement);
+            }
+        }
+    }
+}
+
+/// Thousandths of free GPUs of each model, on nodes that take jobs.
+fn free_gpus(view: &View<'_>, plan: &Plan<'_>) -> Vec<u64> {
+    let mut free = vec![0; view.models().len()];
+    for node in view.nodes().iter().filter(|node| node.usable()) {
+        if let Some(model) = node.spec.gpu_model {
+            free[model.index()] += u64::from(plan.free().gpu_free(node.id).0);
+        }
+    }
+    free
+}
+
+fn held_milli(view: &View<'_>, lease: &Lease) -> u64 {
+    lease.placement.parts.iter().map(|part| u64::from(view.gpu_of(part).0)).sum()
+}
+
+/// Tells newcomers that their turn comes later.
+fn explain(view: &View<'_>, plan: &mut Plan<'_>) {
+    for id in view.pending() {
+        let job = view.job(*id).expect("a waiting job is not over");
+        if job.reason == Reason::New && !plan.has_job(*id) {
+            plan.hold(*id, Reason::NotThisRound);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Where a team runs: GPUs of one model, its own or half and half with the other of a pair.
+
+use std::sync::Arc;
+
+use hostler_core::capacity::Capacity;
+use hostler_core::cluster::Share;
+use hostler_core::id::{JobId, LeaseId, ModelId};
+use hostler_core::job::JobSpec;
+use hostler_core::placement::{Lease, Part, Placement, Slice};
+use hostler_core::stage::Place;
+use hostler_core::target::{Team, Turn};
+use hostler_core::units::{Mib, Milli};
+use hostler_core::view::View;
+
+use super::roster::{demand_on, gpu_gang};
+
+/// Half of a GPU.
+const HALF: Milli = Milli(500);
+
+/// Places one job on GPUs of one model; none when they are not free together.
+pub(super) fn place_alone(
+    place: &dyn Place,
+    free: &Capacity,
+    spec: &JobSpec,
+    model: ModelId,
+) -> Option<Placement> {
+    let gang = gpu_gang(spec)?;
+    let demand = demand_on(&gang.demand, model);
+    if !free.may_hold(&demand, gang.count) {
+        return None;
+    }
+    let parts = place.choose(free, 0, &demand, gang.count).ok()?;
+    Some(Placement { parts })
+}
+
+/// Places the members of a team, the older first.
+pub(super) fn place_team(
+    view: &View<'_>,
+    place: &dyn Place,
+    free: &Capacity,
+    turn: Turn,
+) -> Option<Vec<(JobId, Placement)>> {
+    let first = view.job(turn.team.first)?;
+    let whole = place_alone(place, free, &first.spec, turn.model)?;
+    let Some(second) = turn.team.second else {
+        return Some(vec![(first.id, whole)]);
+    };
+    let mem = view.model(turn.model).mem;
+    let halves = halve(&whole, mem);
+    let beside = beside(&halves, &view.job(second)?.spec)?;
+    Some(vec![(first.id, halves), (second, beside)])
+}
+
+/// The same devices, half of each.
+fn halve(placement: &Placement, mem: Mib) -> Placement {
+    let share = Share::Fraction { compute: HALF, mem: Mib(mem.0 / 2) };
+    let half = |part: &Part| Part {
+        slices: part.slices.iter().map(|slice| Slice { share, ..*slice }).collect(),
+        ..part.clone()
+    };
+    Placement { parts: placement.parts.iter().map(half).collect() }
+}
+
+/// The other half of the same devices, for a job of the same shape.
+pub(super) fn beside(placement: &Placement, spec: &JobSpec) -> Option<Placement> {
+    let demand = &gpu_gang(spec)?.demand;
+    let parts = placement.parts.iter().map(|part| {
+        let (cpu, mem) =
+            (demand.cpu.0.checked_mul(part.tasks), demand.mem.0.checked_mul(part.tasks));
+        Some(Part { cpu: Milli(cpu?), mem: Mib(mem?), ..part.clone() })
+    });
+    Some(Placement { parts: parts.collect::<Option<Vec<Part>>>()? })
+}
+
+/// Leases with which a team is where its turn wants it, when all members are there already.
+pub(super) fn seated(view: &View<'_>, turn: Turn) -> Option<Vec<LeaseId>> {
+    let lease = |job: JobId| {
+        let lease = view.lease(view.job(job)?.lease()?)?;
+        (lease.stop.is_none() && view.model_of(lease) == Some(turn.model)).then_some(lease)
+    };
+    let first = lease(turn.team.first)?;
+    let Some(second) = turn.team.second else {
+        return (!is_half(view, first)).then(|| vec![first.id]);
+    };
+    let second = lease(second)?;
+    let together = is_half(view, first) && devices(first).eq(devices(second));
+    together.then(|| vec![first.id, second.id])
+}
+
+/// Whether a job that asked for whole GPUs has halves of them.
+fn is_half(view: &View<'_>, lease: &Lease) -> bool {
+    let asked = view.job(lease.job).and_then(|job| Some(gpu_gang(&job.spec)?.demand.gpu));
+    asked.is_some_and(|gpu| !gpu.is_fraction())
+        && lease
+            .placement
+            .parts
+            .iter()
+            .flat_map(|part| &part.slices)
+            .any(|slice| slice.share != Share::Whole)
+}
+
+fn devices(lease: &Lease) -> impl Iterator<Item = hostler_core::id::DeviceId> {
+    lease.placement.parts.iter().flat_map(|part| &part.slices).map(|slice| slice.device)
+}
+
+/// Where the other of a pair is, when the pair's turn has begun for it already.
+pub(super) fn partner(view: &View<'_>, team: Team, job: JobId) -> Option<Arc<Placement>> {
+    let other = team.members().find(|member| *member != job)?;
+    let lease = view.lease(view.job(other)?.lease()?)?;
+    (lease.stop.is_none() && is_half(view, lease)).then(|| Arc::clone(&lease.placement))
+}

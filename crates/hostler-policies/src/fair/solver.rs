@@ -1,0 +1,266 @@
+//! From the state to shares of time: builds the instance, lets an allocator solve it, and turns
+//! the answer into targets. The mathematics is in `allocate`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hostler_core::id::{JobId, ModelId, ProfileKey};
+use hostler_core::job::{Job, Sharing};
+use hostler_core::solve::{Known, Solve};
+use hostler_core::target::{Solution, Standing, Target, Team};
+use hostler_core::units::Span;
+use hostler_core::view::View;
+
+use super::roster::{Roster, Row, gpu_gang};
+use crate::allocate::{
+    Allocate, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow, isolated_rates,
+};
+use crate::limits::{STEPS_LEFT_PART, UNKNOWN_RUN};
+
+/// Steps and shares are counted in millionths.
+const MILLION: f64 = 1e6;
+
+/// Makes the allocator for a question.
+pub(super) type Make = Arc<dyn Fn(&View<'_>) -> Box<dyn Allocate> + Send + Sync>;
+
+/// Says how fast jobs would be with an equal part of the cluster each.
+pub(super) type Alone = Arc<dyn Fn(&Instance) -> Vec<f64> + Send + Sync>;
+
+/// What goes into an instance.
+#[derive(Clone)]
+pub(super) struct Question {
+    /// Whether jobs that are willing may share GPUs.
+    pub(super) packed: bool,
+    /// Whether priorities are weights.
+    pub(super) weighted: bool,
+    /// Whether tenants share first, and how each divides its part.
+    pub(super) tenants: Option<Inner>,
+    /// Price of a GPU hour of each model, by name; others cost 1.
+    pub(super) prices: BTreeMap<String, f64>,
+    /// Steps per second of each job with an equal part of the cluster to itself.
+    pub(super) alone: Alone,
+}
+
+/// Solves for shares of time.
+pub(super) struct FairSolver {
+    pub(super) question: Question,
+    pub(super) make: Make,
+    pub(super) roster: Roster,
+    /// Made for the first solution; most remember nothing.
+    pub(super) allocator: Option<Box<dyn Allocate>>,
+    /// What the host knows of jobs better than the state does.
+    pub(super) known: BTreeMap<JobId, Known>,
+}
+
+impl Solve for FairSolver {
+    fn solve(&mut self, view: &View<'_>) -> Solution {
+        self.roster.refresh(view);
+        let (jobs, mut instance) = self.question.instance(view, &self.roster);
+        for (job, row) in jobs.iter().zip(&mut instance.jobs) {
+            if let Some(known) = self.known.get(job) {
+                row.age_secs = known.age_secs;
+                // A rate of 0 may be that of a model that the job must not use.
+                for (rate, exact) in row.rates.iter_mut().zip(&known.rates) {
+                    *rate = if *rate > 0.0 { *exact } else { 0.0 };
+                }
+            }
+        }
+        if jobs.is_empty() {
+            return Solution::default();
+        }
+        let allocator = self.allocator.get_or_insert_with(|| (self.make)(view));
+        let (allocation, failed) = match allocator.allocate(&instance) {
+            Ok(allocation) => (allocation, false),
+            // Nobody is left without GPUs because an optimiser gave up.
+            Err(_) => (Isolated.allocate(&instance).unwrap_or_default(), true),
+        };
+        Solution {
+            targets: targets(&jobs, &allocation, !self.known.is_empty()),
+            standings: standings(&jobs, &instance, (self.question.alone)(&instance)),
+            fallback: failed || allocation.fallback.is_some(),
+        }
+    }
+
+    fn know(&mut self, jobs: BTreeMap<JobId, Known>) {
+        self.known = jobs;
+    }
+}
+
+impl Question {
+    /// A question about jobs and their speeds, and nothing else.
+    pub(super) fn new() -> Question {
+        Question {
+            packed: false,
+            weighted: false,
+            tenants: None,
+            prices: BTreeMap::new(),
+            alone: Arc::new(isolated_rates),
+        }
+    }
+
+    fn instance(&self, view: &View<'_>, roster: &Roster) -> (Vec<JobId>, Instance) {
+        let workers = workers(view);
+        let able = |row: &Row| row.rates.iter().zip(&workers).any(|(rate, gpus)| rate * gpus > 0.0);
+        let (mut ids, mut jobs, mut kinds) = (Vec::new(), Vec::new(), Kinds::default());
+        for (job, row) in roster.rows(view).filter(|(_, row)| able(row)) {
+            ids.push(job.id);
+            let kind = if self.packed { kinds.of(job) } else { 0 };
+            jobs.push(JobRow { kind, ..self.job_row(view, job, row) });
+        }
+        let pairs = if self.packed { kinds.pairs(view) } else { Vec::new() };
+        let price = |name: &str| self.prices.get(name).copied().unwrap_or(1.0);
+        let prices = view.models().iter().map(|model| price(&model.name)).collect();
+        let entities = match self.tenants {
+            Some(inner) => {
+                view.tenants().iter().map(|tenant| entity(tenant.weight, inner)).collect()
+            }
+            None => Vec::new(),
+        };
+        (ids, Instance { workers, prices, jobs, pairs, entities })
+    }
+
+    fn job_row(&self, view: &View<'_>, job: &Job, row: &Row) -> JobRow {
+        let steps_left = steps_left(view, job, row);
+        let standing = view.standing(job.id);
+        JobRow {
+            rates: row.rates.to_vec(),
+            kind: 0,
+            gang: job.spec.gpu_milli().div_ceil(1000).clamp(1, u32::MAX.into()) as u32,
+            weight: if self.weighted { f64::from(job.spec.priority.max(1)) } else { 1.0 },
+            steps_left,
+            age_secs: view.now().since(job.submitted).secs_f64(),
+            finish_credit: standing.map_or(0.0, |own| credit(&own, steps_left)),
+            slack_secs: job.spec.deadline.map(|at| at.secs_f64() - view.now().secs_f64()),
+            entity: self.tenants.map(|_| job.spec.tenant.0),
+            held_type: held(view, job),
+            number: job.id.0,
+        }
+    }
+}
+
+fn entity(weight: u32, inner: Inner) -> Entity {
+    Entity { weight: f64::from(weight.max(1)), inner }
+}
+
+/// GPUs of each model on nodes that take jobs.
+fn workers(view: &View<'_>) -> Vec<f64> {
+    let mut workers = vec![0.0; view.models().len()];
+    for node in view.nodes().iter().filter(|node| node.usable()) {
+        if let Some(model) = node.spec.gpu_model {
+            workers[model.index()] += f64::from(node.spec.gpus);
+        }
+    }
+    workers
+}
+
+/// Steps that are believed left: those that the job counts itself, or those of its estimate.
+fn steps_left(view: &View<'_>, job: &Job, row: &Row) -> f64 {
+    let done = view.done(job).secs_f64() * row.reference;
+    let left = match (job.spec.work, job.estimate) {
+        // A step that is not done is to do; the tolerance is for work counted in microseconds.
+        (Some(steps), _) => (steps as f64 - done - 1e-3).ceil(),
+        // Who has outlasted the belief is believed to need a part of what it has done.
+        (None, Some(estimate)) => {
+            (estimate.run.secs_f64() * row.reference - done).max(done * STEPS_LEFT_PART)
+        }
+        (None, None) => UNKNOWN_RUN.secs_f64() * row.reference,
+    };
+    left.max(1e-6)
+}
+
+/// Time that all work so far would have taken with an equal part of the cluster.
+fn credit(last: &Standing, steps_left: f64) -> f64 {
+    let steps = (last.steps_left as f64 / MILLION - steps_left).max(0.0);
+    let isolated = last.isolated as f64 / MILLION;
+    let since = if isolated > 0.0 { steps / isolated } else { 0.0 };
+    last.credit.secs_f64() + since
+}
+
+/// The model that a job has all to itself.
+fn held(view: &View<'_>, job: &Job) -> Option<usize> {
+    let models = 0..view.models().len();
+    let all = |model: &usize| {
+        let share = view.account(Team::alone(job.id), ModelId(*model as u32)).share;
+        share >= Target::ALL
+    };
+    models.into_iter().find(all)
+}
+
+/// Shares as whole numbers: of millionths, so that what a solver leaves of a tie is one; or as fine
+/// as they can be, where a host wants it to the last bit.
+fn targets(jobs: &[JobId], allocation: &Allocation, fine: bool) -> Vec<Target> {
+    let parts = if fine { Target::ALL as f64 } else { MILLION };
+    let unit = Target::ALL as f64 / parts;
+    let share = |share: f64| ((share.clamp(0.0, 1.0) * parts).round() * unit) as u64;
+    let mut targets = Vec::new();
+    for (job, row) in jobs.iter().zip(&allocation.shares) {
+        for (model, part) in row.iter().enumerate() {
+            let (team, model) = (Team::alone(*job), ModelId(model as u32));
+            targets.push(Target { team, model, share: share(*part) });
+        }
+    }
+    for pair in &allocation.pairs {
+        let (team, model) = (Team::pair(jobs[pair.first], jobs[pair.second]), pair.gpu as u32);
+        targets.push(Target { team, model: ModelId(model), share: share(pair.share) });
+    }
+    targets.retain(|target| target.share > 0);
+    targets
+}
+
+fn standings(jobs: &[JobId], instance: &Instance, rates: Vec<f64>) -> Vec<Standing> {
+    let rows = jobs.iter().zip(&instance.jobs).zip(rates);
+    let standing = rows.map(|((job, row), rate)| Standing {
+        job: *job,
+        steps_left: (row.steps_left * MILLION).round() as u64,
+        isolated: (rate * MILLION).round() as u64,
+        credit: Span((row.finish_credit * MILLION).round() as u64),
+    });
+    standing.collect()
+}
+
+/// Kinds of jobs that behave alike in pairs: same profile, same shape.
+#[derive(Default)]
+struct Kinds {
+    known: BTreeMap<(ProfileKey, u32, u32), u32>,
+}
+
+impl Kinds {
+    /// The kind of a job; zero when it shares with nobody.
+    fn of(&mut self, job: &Job) -> u32 {
+        let Some(key) = pair_key(job) else { return 0 };
+        let next = self.known.len() as u32 + 1;
+        *self.known.entry(key).or_insert(next)
+    }
+
+    /// Pairs of kinds that run together somewhere.
+    fn pairs(&self, view: &View<'_>) -> Vec<PairRow> {
+        let mut pairs = Vec::new();
+        for (first, first_kind) in &self.known {
+            let Some(profile) = view.profile(first.0) else { continue };
+            for (second, second_kind) in self.known.range(first..) {
+                if (first.1, first.2) != (second.1, second.2) {
+                    continue;
+                }
+                let models = (0..view.models().len() as u32).map(ModelId);
+                let both = |model| {
+                    let pair = profile.pair_rates(second.0, model, first.1).unwrap_or((0.0, 0.0));
+                    if pair.0 > 0.0 && pair.1 > 0.0 { pair } else { (0.0, 0.0) }
+                };
+                let rates: Vec<(f64, f64)> = models.map(both).collect();
+                if rates.iter().any(|(rate, _)| *rate > 0.0) {
+                    pairs.push(PairRow { first: *first_kind, second: *second_kind, rates });
+                }
+            }
+        }
+        pairs
+    }
+}
+
+/// What must be equal for two jobs to share GPUs in the same way: profile, GPUs in all, and GPUs
+/// of a task. None when the job shares with nobody.
+pub(super) fn pair_key(job: &Job) -> Option<(ProfileKey, u32, u32)> {
+    let gang = gpu_gang(&job.spec)?;
+    let willing = job.spec.sharing == Sharing::Willing && !gang.demand.gpu.is_fraction();
+    let profile = job.spec.profile.filter(|_| willing)?;
+    Some((profile, job.spec.gpus(), gang.demand.gpu.0))
+}

@@ -1,0 +1,47 @@
+//! Water filling: max-min fairness, and what is left goes to those who can still gain.
+//!
+//! With `tenants`, the cluster is shared among tenants by their weight first, and each divides its
+//! part among its jobs: fairly, or all to the oldest. Preempts at the end of rounds.
+
+use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+
+use super::rounds::Rounds;
+use super::settings::round_settings;
+use super::solver::Question;
+use super::{TenantRule, sight};
+use crate::allocate::WaterFilling;
+
+const KIND: &str = "water-filling";
+
+/// Water filling.
+pub const DEF: PolicyDef = PolicyDef {
+    kind: KIND,
+    summary: "max-min fairness level by level, among tenants first if wanted",
+    needs: &[Need::Speeds],
+    settings: Config::SETTINGS,
+    defaults: defaults::<Config>,
+    build: |table| {
+        let config: Config = settings(KIND, table)?;
+        let sight = sight(config.aware, config.packed);
+        let question = Question {
+            packed: config.packed,
+            weighted: config.weighted,
+            tenants: config.tenants.inner(),
+            ..Question::new()
+        };
+        Ok(Box::new(Rounds::new(config.rules(true), question, move |_| {
+            Box::new(WaterFilling { sight })
+        })))
+    },
+};
+
+round_settings! {
+    struct Config {
+        /// Whether it knows how fast jobs are on which GPU model.
+        aware: bool = true,
+        /// Whether jobs that are willing share GPUs where that pays.
+        packed: bool = false,
+        /// Whether tenants share first, and how each divides its part.
+        tenants: TenantRule = TenantRule::None,
+    }
+}

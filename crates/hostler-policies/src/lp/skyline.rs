@@ -1,0 +1,112 @@
+//! Factors of a symmetric matrix whose rows each reach back only so far: its skyline.
+//!
+//! Rows that belong to one class of jobs touch nothing but each other, and the few rows that link
+//! all of them come last. Stored from the first entry of each row, such a matrix costs its rows
+//! times the linking ones; a full matrix costs what it always costs. No pivoting: the caller orders
+//! the rows and knows the sign of each pivot.
+
+/// Part of a diagonal entry that is rounding.
+const PIVOT_MIN: f64 = 1e-15;
+
+/// A symmetric matrix, then its factors `L D L'` in the same place.
+#[derive(Clone, Debug)]
+pub(super) struct Skyline {
+    /// First column of each row.
+    first: Vec<usize>,
+    /// Where each row begins in `values`; its last entry is the diagonal.
+    starts: Vec<usize>,
+    values: Vec<f64>,
+    /// One over each pivot.
+    diagonal: Vec<f64>,
+}
+
+impl Skyline {
+    /// An empty matrix whose rows begin at these columns.
+    pub fn new(first: Vec<usize>) -> Skyline {
+        let mut starts = Vec::with_capacity(first.len() + 1);
+        let mut end = 0;
+        for (row, &column) in first.iter().enumerate() {
+            assert!(column <= row, "row {row} begins at {column}, beyond the diagonal");
+            starts.push(end);
+            end += row - column + 1;
+        }
+        let size = first.len();
+        starts.push(end);
+        Skyline { first, starts, values: vec![0.0; end], diagonal: vec![0.0; size] }
+    }
+
+    /// Sets all entries to 0.
+    pub fn clear(&mut self) {
+        self.values.fill(0.0);
+    }
+
+    /// Adds to an entry at or below the diagonal.
+    pub fn add(&mut self, row: usize, column: usize, value: f64) {
+        let at = self.starts[row] + column - self.first[row];
+        self.values[at] += value;
+    }
+
+    /// Replaces the matrix by its factors. `negative` says which pivots are below 0.
+    pub fn factor(&mut self, negative: impl Fn(usize) -> bool) {
+        for row in 0..self.first.len() {
+            let sign = if negative(row) { -1.0 } else { 1.0 };
+            let first = self.first[row];
+            let (done, rest) = self.values.split_at_mut(self.starts[row]);
+            let entries = &mut rest[..row - first + 1];
+            let before = entries[row - first];
+            for column in first..row {
+                let from = self.first[column].max(first);
+                let start = self.starts[column] + from - self.first[column];
+                let other = &done[start..start + column - from];
+                let sum = dot(&entries[from - first..column - first], other);
+                entries[column - first] -= sum;
+            }
+            let mut pivot = before;
+            for column in first..row {
+                let raw = entries[column - first];
+                let scaled = raw * self.diagonal[column];
+                pivot -= raw * scaled;
+                entries[column - first] = scaled;
+            }
+            // A pivot that rounding ate or turned is at least rounding itself: the factors are then
+            // those of a matrix next to this one.
+            let least = (before.abs() * PIVOT_MIN).max(f64::MIN_POSITIVE);
+            self.diagonal[row] = sign / (pivot * sign).max(least);
+        }
+    }
+
+    /// Solves for one right-hand side, in place.
+    pub fn solve(&mut self, side: &mut [f64]) {
+        let size = self.first.len();
+        for row in 0..size {
+            let first = self.first[row];
+            let entries = &self.values[self.starts[row]..self.starts[row] + row - first];
+            side[row] -= dot(entries, &side[first..row]);
+        }
+        for (value, inverse) in side.iter_mut().zip(&self.diagonal) {
+            *value *= inverse;
+        }
+        for row in (0..size).rev() {
+            let first = self.first[row];
+            let value = side[row];
+            let entries = &self.values[self.starts[row]..self.starts[row] + row - first];
+            for (target, entry) in side[first..row].iter_mut().zip(entries) {
+                *target -= entry * value;
+            }
+        }
+    }
+}
+
+fn dot(left: &[f64], right: &[f64]) -> f64 {
+    // Four sums side by side: one would wait for itself.
+    let mut sums = [0.0; 4];
+    let (left_fours, left_rest) = left.as_chunks::<4>();
+    let (right_fours, right_rest) = right.as_chunks::<4>();
+    for (one, other) in left_fours.iter().zip(right_fours) {
+        for lane in 0..4 {
+            sums[lane] += one[lane] * other[lane];
+        }
+    }
+    let rest: f64 = left_rest.iter().zip(right_rest).map(|(one, other)| one * other).sum();
+    sums[0] + sums[1] + sums[2] + sums[3] + rest
+}

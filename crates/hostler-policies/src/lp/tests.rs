@@ -1,0 +1,114 @@
+//! The solvers on small programmes, and against each other on random ones.
+
+use super::*;
+use hostler_core::random::Random;
+use proptest::prelude::*;
+
+/// Shares of jobs on types such that the least relative throughput is greatest.
+fn level_problem(seed: u64, jobs: usize, types: usize, tight: bool) -> Problem {
+    let mut random = Random::new(seed);
+    let mut bounds = Vec::new();
+    (0..jobs).for_each(|_| bounds.extend([0.0, 1.0]));
+    let workers = if tight { jobs as f64 / (2.0 * types as f64) } else { jobs as f64 };
+    (0..types).for_each(|_| bounds.push(workers * (0.2 + random.uniform())));
+    let mut problem = Problem::new(bounds, types);
+    for job in 0..jobs {
+        for gpu in 0..types {
+            let rate =
+                if random.uniform() < 0.2 && gpu > 0 { 0.0 } else { random.uniform() + 0.01 };
+            let entries = [(2 * job, -rate), (2 * job + 1, 1.0), (2 * jobs + gpu, 1.0)];
+            problem.column(0.0, &entries);
+        }
+    }
+    let level: Vec<(usize, f64)> = (0..jobs).map(|job| (2 * job, 0.5 + random.uniform())).collect();
+    problem.wide_column(1.0, &level);
+    problem
+}
+
+#[test]
+fn two_products_share_two_machines() {
+    let mut problem = Problem::new(vec![4.0, 12.0, 18.0], 1);
+    problem.column(3.0, &[(0, 1.0), (2, 3.0)]);
+    problem.column(5.0, &[(1, 2.0), (2, 2.0)]);
+    for solver in [Solver::Interior, Solver::Vertex] {
+        let solution = problem.solve(solver).unwrap();
+        assert!((solution.objective - 36.0).abs() < 1e-6, "{solver:?}: {solution:?}");
+        assert!((solution.values[0] - 2.0).abs() < 1e-6, "{solver:?}: {solution:?}");
+    }
+    let prices = problem.solve(Solver::Interior).unwrap().prices;
+    assert!((prices[1] - 1.5).abs() < 1e-6 && (prices[2] - 1.0).abs() < 1e-6, "{prices:?}");
+}
+
+#[test]
+fn logarithms_share_in_proportion_to_their_weights() {
+    let mut problem = Problem::new(vec![1.0], 0);
+    problem.log_column(1.0, &[(0, 1.0)]);
+    problem.log_column(3.0, &[(0, 1.0)]);
+    let values = problem.solve(Solver::Interior).unwrap().values;
+    assert!((values[0] - 0.25).abs() < 1e-6 && (values[1] - 0.75).abs() < 1e-6, "{values:?}");
+}
+
+#[test]
+fn a_problem_without_a_feasible_point_is_refused() {
+    let mut problem = Problem::new(vec![1.0, -2.0], 0);
+    problem.column(1.0, &[(0, 1.0), (1, -1.0)]);
+    assert!(matches!(problem.solve(Solver::Interior), Err(LpError::Stuck { .. })));
+    assert_eq!(problem.solve(Solver::Vertex), Err(LpError::Infeasible));
+    assert_eq!(problem.solve(Solver::Embedded), Err(LpError::Infeasible));
+}
+
+/// Any shares of three jobs on two types that give each job what it needs.
+fn any_problem(needs: [f64; 3]) -> Problem {
+    let rates = [[4.0, 2.0], [3.0, 3.0], [1.0, 2.0]];
+    let mut bounds = Vec::new();
+    needs.iter().for_each(|need| bounds.extend([-need, 1.0]));
+    bounds.extend([1.0, 1.0]);
+    let mut problem = Problem::new(bounds, 2);
+    for (job, rates) in rates.iter().enumerate() {
+        for (gpu, rate) in rates.iter().enumerate() {
+            problem.column(0.0, &[(2 * job, -rate), (2 * job + 1, 1.0), (6 + gpu, 1.0)]);
+        }
+    }
+    problem
+}
+
+/// The answer of ECOS 2.0.14 to the same programme.
+#[test]
+fn among_answers_that_are_as_good_the_published_solver_gives_a_certain_one() {
+    let answer = any_problem([1.0, 0.5, 0.25]).solve(Solver::Embedded).unwrap();
+    let ecos = [0.138247, 0.440384, 0.227371, 0.241426, 0.419682, 0.141862];
+    for (value, ecos) in answer.values.iter().zip(ecos) {
+        assert!((value - ecos).abs() < 1e-4, "{:?}", answer.values);
+    }
+    assert_eq!(any_problem([4.0, 2.0, 1.0]).solve(Solver::Embedded), Err(LpError::Infeasible));
+}
+
+#[test]
+fn a_problem_without_an_end_is_refused() {
+    let mut problem = Problem::new(vec![1.0], 0);
+    problem.column(1.0, &[(0, -1.0)]);
+    assert!(problem.solve(Solver::Interior).is_err());
+    assert_eq!(problem.solve(Solver::Vertex), Err(LpError::Unbounded));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn solvers_agree(seed: u64, jobs in 1usize..40, types in 1usize..5, tight: bool) {
+        let problem = level_problem(seed, jobs, types, tight);
+        let interior = problem.solve(Solver::Interior).unwrap();
+        let vertex = problem.solve(Solver::Vertex).unwrap();
+        let off = (interior.objective - vertex.objective).abs() / (1.0 + vertex.objective);
+        prop_assert!(off < 1e-7, "{} {}", interior.objective, vertex.objective);
+        let embedded = problem.solve(Solver::Embedded).unwrap();
+        let off = (embedded.objective - vertex.objective).abs() / (1.0 + vertex.objective);
+        prop_assert!(off < 1e-6, "{} {}", embedded.objective, vertex.objective);
+        #[cfg(feature = "clarabel")]
+        {
+            let conic = problem.solve(Solver::Clarabel).unwrap();
+            let off = (interior.objective - conic.objective).abs() / (1.0 + conic.objective);
+            prop_assert!(off < 1e-6, "{} {}", interior.objective, conic.objective);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The world of the original: whole steps, and rounds that end with the last of them.
+//!
+//! All that happens in a round is told at its end. Who finished earlier finished earlier, though:
+//! completion times are kept here, not in the engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hostler_core::cluster::Share;
+use hostler_core::decision::Decision;
+use hostler_core::event::{Event, Outcome};
+use hostler_core::executor::Executor;
+use hostler_core::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, TenantId};
+use hostler_core::job::JobSpec;
+use hostler_core::placement::Placement;
+use hostler_core::solve::Known;
+use hostler_core::units::{Span, Time};
+
+use super::{Options, ROUND_SECS, Row, Workload};
+
+/// Steps per second of what does not move at all: the round then takes as good as for ever.
+const SLOWEST: f64 = 1e-12;
+
+/// Sums over a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// Seconds from arrival to completion; not a number while the job is not done.
+    pub(super) jcts: Vec<f64>,
+    pub(super) clock: f64,
+    /// GPU seconds.
+    pub(super) busy: f64,
+    pub(super) cost: f64,
+    pub(super) rounds: u64,
+    /// Jobs that had run in the round before and were not done.
+    pub(super) continued: u64,
+    /// Those of them that went on where they were.
+    pub(super) extended: u64,
+}
+
+/// Progress of one job.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    steps_left: u64,
+    steps_done: u64,
+    /// Steps per second that reference work refers to.
+    reference: f64,
+}
+
+/// A job on its GPUs.
+#[derive(Clone, Debug)]
+struct Stay {
+    job: JobId,
+    placement: Arc<Placement>,
+    model: ModelId,
+    /// Steps of this stay.
+    steps: u64,
+    /// Seconds of this stay without work.
+    idle: f64,
+}
+
+/// What a stay does in one round.
+struct Leg {
+    lease: LeaseId,
+    job: JobId,
+    steps: u64,
+    end: f64,
+    partner: Option<JobId>,
+}
+
+/// The world.
+pub(super) struct RoundWorld {
+    workload: Workload,
+    prices: [f64; 3],
+    arrivals: Vec<f64>,
+    next_arrival: usize,
+    jobs: Vec<Progress>,
+    stays: BTreeMap<LeaseId, Stay>,
+    /// Where each job, or pair of jobs, was in the last round.
+    last: BTreeMap<(JobId, Option<JobId>), Vec<DeviceId>>,
+    /// Answers to decisions, told at the same instant.
+    answers: Vec<Event>,
+    opened: bool,
+    tally: Tally,
+}
+
+impl RoundWorld {
+    pub(super) fn new(workload: Workload, rows: &[Row], options: &Options) -> RoundWorld {
+        let progress = |(row, (_, spec)): (&Row, &(Time, Arc<JobSpec>))| {
+            let key = spec.profile.expect("every job has a profile");
+            let profile = &workload.site.physics.profiles[&key];
+            let reference = profile.reference(row.gpus).steps_per_sec();
+            Progress { steps_left: row.steps, steps_done: 0, reference }
+        };
+        let jobs = rows.iter().zip(&workload.jobs).map(progress).collect();
+        // Time begins with the first job.
+        let clock = rows.first().map_or(0.0, |row| row.arrival);
+        let tally = Tally { jcts: vec![f64::NAN; rows.len()], clock, ..Tally::default() };
+        RoundWorld {
+            arrivals: rows.iter().map(|row| row.arrival).collect(),
+            prices: options.prices,
+            next_arrival: 0,
+            jobs,
+            stays: BTreeMap::new(),
+            last: BTreeMap::new(),
+            answers: Vec::new(),
+            opened: false,
+            tally,
+            workload,
+        }
+    }
+
+    pub(super) fn tally(self) -> Tally {
+        self.tally
+    }
+
+    /// Ages and speeds of the jobs that have arrived and are not done.
+    pub(super) fn known(&self) -> BTreeMap<JobId, Known> {
+        let jobs = (0..self.next_arrival).filter(|job| self.tally.jcts[*job].is_nan());
+        let known = |job: usize| Known {
+            age_secs: self.tally.clock - self.arrivals[job],
+            rates: self.workload.rates[job].clone(),
+        };
+        jobs.map(|job| (JobId(job as u32), known(job))).collect()
+    }
+
+    fn now(&self) -> Time {
+        Time((self.tally.clock * 1e6).round() as u64)
+    }
+
+    /// The catalogue and the nodes, as facts.
+    fn opening(&self) -> Vec<Event> {
+        let site = &self.workload.site;
+        let mut events = Vec::new();
+        for (at, spec) in site.models.iter().enumerate() {
+            events.push(Event::ModelAdded { model: ModelId(at as u32), spec: spec.clone() });
+        }
+        for (at, spec) in site.tenants.iter().enumerate() {
+            events.push(Event::TenantAdded { tenant: TenantId(at as u32), spec: spec.clone() });
+        }
+        for (at, spec) in site.nodes.iter().enumerate() {
+            events.push(Event::NodeUp { node: NodeId(at as u32), spec: spec.clone() });
+        }
+        for (key, profile) in &site.physics.profiles {
+            if profile.is_sane() {
+                events.push(Event::Profiled { key: *key, profile: profile.clone() });
+            }
+        }
+        events
+    }
+
+    fn submit_arrived(&mut self, events: &mut Vec<Event>) {
+        while self.arrivals.get(self.next_arrival).is_some_and(|at| *at <= self.tally.clock) {
+            let job = JobId(self.next_arrival as u32);
+            let spec = Arc::clone(&self.workload.jobs[self.next_arrival].1);
+            events.push(Event::Submitted { job, spec });
+            self.next_arrival += 1;
+        }
+    }
+
+    /// Steps per second of a stay, beside whoever shares its GPUs.
+    fn rate(&self, stay: &Stay, partner: Option<JobId>) -> f64 {
+        let spec = &self.workload.jobs[stay.job.index()].1;
+        let profiles = &self.workload.site.physics.profiles;
+        let profile = &profiles[&spec.profile.expect("every job has a profile")];
+        let (model, gpus) = (stay.model, spec.gpus());
+        match partner {
+            None => self.workload.rates[stay.job.index()][model.index()],
+            Some(other) => {
+                let other = self.workload.jobs[other.index()].1.profile;
+                let pair = other.and_then(|other| profile.pair_rates(other, model, gpus));
+                pair.map_or(0.0, |(own, _)| own)
+            }
+        }
+    }
+
+    /// Who shares the GPUs of a stay. A GPU that is held whole is held by nobody else.
+    fn partner(&self, stay: &Stay) -> Option<JobId> {
+        let mut slices = stay.placement.parts.iter().flat_map(|part| &part.slices);
+        if slices.all(|slice| slice.share == Share::Whole) {
+            return None;
+        }
+        let shares = |other: &&Stay| other.job != stay.job && devices(other).eq(devices(stay));
+        self.stays.values().find(shares).map(|other| other.job)
+    }
+
+    /// Plays the round: everybody does the steps that fit in.
+    fn play(&mut self, events: &mut Vec<Event>) {
+        self.count_extensions();
+        let begin = self.tally.clock;
+        let legs: Vec<Leg> =
+            self.stays.iter().map(|(lease, stay)| self.leg(*lease, stay)).collect();
+        let mut reports = Vec::new();
+        for leg in &legs {
+            // Two that share are busy until the later one is done, and counted once.
+            let other = leg.partner.and_then(|job| legs.iter().find(|other| other.job == job));
+            if other.is_none_or(|other| leg.lease < other.lease) {
+                let end = other.map_or(leg.end, |other| leg.end.max(other.end));
+                self.pay(leg, end - begin);
+            }
+            self.tally.clock = self.tally.clock.max(leg.end);
+            let progress = &mut self.jobs[leg.job.index()];
+            progress.steps_left -= leg.steps;
+            progress.steps_done += leg.steps;
+            let (left, reference) = (progress.steps_left, progress.reference);
+            if left == 0 {
+                self.finish(leg, events);
+            } else {
+                let stay = self.stays.get_mut(&leg.lease).expect("it plays");
+                stay.steps += leg.steps;
+                let done = Span((stay.steps as f64 / reference * 1e6).round() as u64);
+                reports.push((leg, done));
+            }
+        }
+        self.tally.rounds += 1;
+        for (leg, done) in reports {
+            // Whoever is done early waits for the end of the round.
+            let end = legs.iter().find(|other| leg.partner == Some(other.job));
+            let end = end.map_or(leg.end, |other| leg.end.max(other.end));
+            let stay = self.stays.get_mut(&leg.lease).expect("it plays");
+            stay.idle += self.tally.clock - end;
+            let idle = Span((stay.idle * 1e6).round() as u64);
+            events.push(Event::Progress { lease: leg.lease, done, idle });
+        }
+    }
+
+    /// What a stay does in the round that begins.
+    fn leg(&self, lease: LeaseId, stay: &Stay) -> Leg {
+        let partner = self.partner(stay);
+        let rate = self.rate(stay, partner);
+        let left = self.jobs[stay.job.index()].steps_left;
+        let steps = ((rate * ROUND_SECS).floor() as u64).clamp(1, left);
+        let end = self.tally.clock + steps as f64 / rate.max(SLOWEST);
+        Leg { lease, job: stay.job, steps, end, partner }
+    }
+
+    /// Counts the time and the money of the GPUs of a stay.
+    fn pay(&mut self, leg: &Leg, secs: f64) {
+        let stay = &self.stays[&leg.lease];
+        let gpus = devices(stay).count() as f64;
+        self.tally.busy += secs * gpus;
+        self.tally.cost += self.prices[stay.model.index()] * secs / 3600.0 * gpus;
+    }
+
+    fn finish(&mut self, leg: &Leg, events: &mut Vec<Event>) {
+        self.stays.remove(&leg.lease);
+        self.last.retain(|(one, other), _| *one != leg.job && *other != Some(leg.job));
+        let (lease, job) = (leg.lease, leg.job.index());
+        self.tally.jcts[job] = leg.end - self.arrivals[job];
+        let done = self.work_done(leg.job);
+        events.push(Event::Stopped { lease, outcome: Outcome::Finished, done, lost: Span::ZERO });
+    }
+
+    fn work_done(&self, job: JobId) -> Span {
+        let progress = &self.jobs[job.index()];
+        Span((progress.steps_done as f64 / progress.reference * 1e6).round() as u64)
+    }
+
+    fn count_extensions(&mut self) {
+        let mut now = BTreeMap::new();
+        for stay in self.stays.values() {
+            let team = match self.partner(stay) {
+                Some(other) => (stay.job.min(other), Some(stay.job.max(other))),
+                None => (stay.job, None),
+            };
+            now.insert(team, devices(stay).collect());
+        }
+        for (team, before) in &self.last {
+            self.tally.continued += 1;
+            self.tally.extended += u64::from(now.get(team) == Some(before));
+        }
+        self.last = now;
+    }
+}
+
+impl Executor for RoundWorld {
+    fn next(&mut self, wake: Option<Time>) -> Option<(Time, Vec<Event>)> {
+        let mut events = std::mem::take(&mut self.answers);
+        if !events.is_empty() {
+            return Some((self.now(), events));
+        }
+        if !std::mem::replace(&mut self.opened, true) {
+            events = self.opening();
+            self.submit_arrived(&mut events);
+            return Some((self.now(), events));
+        }
+        if self.tally.jcts.iter().all(|jct| !jct.is_nan()) {
+            return None;
+        }
+        if self.stays.is_empty() {
+            match (self.arrivals.get(self.next_arrival), wake) {
+                (Some(arrival), _) => self.tally.clock = self.tally.clock.max(*arrival),
+                (None, Some(wake)) => self.tally.clock = self.tally.clock.max(wake.secs_f64()),
+                (None, None) => return None,
+            }
+        } else {
+            self.play(&mut events);
+        }
+        self.submit_arrived(&mut events);
+        events.push(Event::RoundEnded);
+        Some((self.now(), events))
+    }
+
+    fn submit(&mut self, _: Time, decision: &Decision) {
+        match decision {
+            Decision::Start { lease, job, placement } => {
+                let part = placement.parts.first().expect("every job has GPUs");
+                let model = self.workload.site.nodes[part.node.index()].gpu_model;
+                let model = model.expect("every node has GPUs");
+                let placement = Arc::clone(placement);
+                self.stays
+                    .insert(*lease, Stay { job: *job, placement, model, steps: 0, idle: 0.0 });
+                self.answers.push(Event::Started { lease: *lease });
+            }
+            Decision::Stop { lease, .. } => {
+                let Some(stay) = self.stays.remove(lease) else { return };
+                let done = self.work_done(stay.job);
+                let (lease, lost) = (*lease, Span::ZERO);
+                self.answers.push(Event::Stopped {
+                    lease,
+                    outcome: Outcome::Interrupted,
+                    done,
+                    lost,
+                });
+            }
+            Decision::Admit { .. }
+            | Decision::Reject { .. }
+            | Decision::Resize { .. }
+            | Decision::Extend { .. }
+            | Decision::SetShare { .. }
+            | Decision::Repartition { .. }
+            | Decision::SetPower { .. }
+            | Decision::Hold { .. }
+            | Decision::Solve { .. }
+            | Decision::Turns { .. }
+            | Decision::WakeAt { .. } => {}
+        }
+    }
+}
+
+fn devices(stay: &Stay) -> impl Iterator<Item = DeviceId> {
+    stay.placement.parts.iter().flat_map(|part| &part.slices).map(|slice| slice.device)
+}

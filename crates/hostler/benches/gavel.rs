@@ -1,0 +1,231 @@
+//! How long the allocation policies take: prints tables, asserts nothing.
+//!
+//! Run with `cargo bench -p hostler --bench gavel`, or with one of the words `solve` and `rounds`
+//! after `--`. `rounds` runs the published trace of 300 jobs twice for each policy: with rounds as
+//! published, and with ours, which solve at every change and leave nothing idle. Instances
+//! over the published table of rates need the folder that `HOSTLER_PARITY_DATA` names; without it
+//! the rates are drawn from a seed.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use hostler_core::engine::Engine;
+use hostler_core::executor;
+use hostler_core::metrics::{Metrics, Which};
+use hostler_core::random::Random;
+use hostler_policies::allocate::{
+    Allocate, FinishTime, Instance, JobRow, Makespan, MaxMin, PairRow, Sight, StrategyProof,
+    SumThroughput, WaterFilling,
+};
+use hostler_policies::lp::Solver;
+use hostler_sim::parity::gavel::{self, Options};
+use hostler_sim::world::{Listed, World};
+use serde_json::Value;
+
+const TYPES: [&str; 3] = ["v100", "p100", "k80"];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => {
+            solve();
+            rounds();
+        }
+        ["solve"] => solve(),
+        ["rounds"] => rounds(),
+        _ => panic!("give nothing, or one of: solve, rounds"),
+    }
+}
+
+/// Times of one solve, the best of several.
+fn solve() {
+    println!(
+        "{:28} {:>7} {:24} {:>12} {:>12}",
+        "instance", "jobs", "policy", "objective", "best ms"
+    );
+    for instance in published() {
+        policies(&instance, &[MAX_MIN, PACKED]);
+    }
+    for jobs in [20, 60, 300, 2048] {
+        let instance = Named { name: "distinct".into(), instance: distinct(jobs) };
+        policies(&instance, &[MAX_MIN, CORNER, FINISH, MAKESPAN, SUM]);
+        if jobs <= 60 {
+            policies(&instance, &[WATER, NASH]);
+        }
+    }
+    let instance = Named { name: "100 classes".into(), instance: in_classes(100_000, 100) };
+    policies(&instance, &[MAX_MIN, AGNOSTIC, WATER]);
+}
+
+struct Named {
+    name: String,
+    instance: Instance,
+}
+
+type Maker = (&'static str, fn() -> Box<dyn Allocate>);
+
+const MAX_MIN: Maker = ("max-min", || Box::new(MaxMin::new(Sight::Aware)));
+const AGNOSTIC: Maker = ("max-min agnostic", || Box::new(MaxMin::new(Sight::Agnostic)));
+const PACKED: Maker = ("max-min packed", || Box::new(MaxMin::new(Sight::Packed)));
+const CORNER: Maker =
+    ("max-min, corner", || Box::new(MaxMin { sight: Sight::Aware, solver: Solver::Vertex }));
+const WATER: Maker = ("water filling", || Box::new(WaterFilling { sight: Sight::Aware }));
+const FINISH: Maker = ("finish-time fairness", || Box::new(FinishTime::new(Sight::Aware)));
+const MAKESPAN: Maker = ("makespan", || Box::new(Makespan::new(Sight::Aware)));
+const SUM: Maker = ("sum", || Box::new(SumThroughput::default()));
+const NASH: Maker = ("strategy-proof", || Box::new(StrategyProof));
+
+fn policies(named: &Named, makers: &[Maker]) {
+    for (policy, make) in makers {
+        let mut best = f64::INFINITY;
+        let mut objective = 0.0;
+        let begin = Instant::now();
+        // The best of up to twenty within a second: others use the machine as well.
+        for _ in 0..20 {
+            let start = Instant::now();
+            let allocation = make().allocate(&named.instance).expect("the instance is sound");
+            best = best.min(start.elapsed().as_secs_f64());
+            objective = allocation.objective;
+            assert_eq!(allocation.fallback, None, "{policy} on {}", named.name);
+            if begin.elapsed().as_secs_f64() > 1.0 {
+                break;
+            }
+        }
+        let jobs = named.instance.jobs.len();
+        let (name, ms) = (&named.name, best * 1e3);
+        println!("{name:28} {jobs:>7} {policy:24} {objective:>12.6} {ms:>12.3}");
+    }
+}
+
+/// How rounds go in the published simulator.
+const PUBLISHED: &str = "gap_secs = 1920\nreuse = false\nblank_turns = true\n\
+    place = 'first-fit'\nmodels = 'listed'\n";
+
+const ROUND_POLICIES: &[&str] = &[
+    "kind = 'max-min-fairness'",
+    "kind = 'max-min-fairness'\npacked = true",
+    "kind = 'water-filling'",
+    "kind = 'finish-time-fairness'",
+    "kind = 'makespan'",
+    "kind = 'max-throughput'",
+    "kind = 'fifo-fastest'",
+    "kind = 'allox'",
+    "kind = 'isolated'",
+];
+
+/// The published trace under every policy, with rounds as published and with ours.
+fn rounds() {
+    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
+        println!("skipped: HOSTLER_PARITY_DATA is not set");
+        return;
+    };
+    let folder = data.join("theirs/gavel");
+    let rows = gavel::read(&folder.join("traces/gen_cont_single_300.trace.gz")).expect("a trace");
+    let speeds = gavel::read_speeds(&folder.join("simulation_throughputs.json.gz"));
+    let speeds = speeds.expect("a table of throughputs");
+    let options = Options { gpus: [12; 3], prices: [0.74, 0.43, 0.135] };
+    println!(
+        "{:44} {:>12} {:>8} {:>12} {:>8} {:>8}",
+        "policy", "JCT h, publ.", "wall s", "JCT h, ours", "wall s", "solves"
+    );
+    for policy in ROUND_POLICIES {
+        let name = policy.replace('\n', ", ");
+        let build = |text: &str| hostler_policies::from_toml(text).expect("settings of a bench");
+        let start = Instant::now();
+        let published = build(&format!("{policy}\n{PUBLISHED}"));
+        let published = gavel::run(&rows, &speeds, &options, published).expect("all jobs end");
+        let published_wall = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let workload = gavel::workload(&rows, &speeds, &options).expect("all jobs are known");
+        let mut world = World::new(workload.site, Listed::new(workload.jobs), workload.truth);
+        let mut engine = Engine::new(build(policy), Metrics::default());
+        executor::run(&mut world, &mut engine);
+        let wall = start.elapsed().as_secs_f64();
+        let jcts = engine.watch().distribution(Which::Jct);
+        let own = jcts.iter().sum::<f64>() / jcts.len() as f64 / 3600.0;
+        let (published, solves) = (published.avg_jct_s / 3600.0, engine.state().solves().0);
+        println!(
+            "{name:44} {published:>12.3} {published_wall:>8.3} {own:>12.3} {wall:>8.3} {solves:>8}"
+        );
+    }
+}
+
+/// Jobs of which no two are alike.
+fn distinct(jobs: usize) -> Instance {
+    let mut random = Random::new(jobs as u64);
+    let rows = (0..jobs).map(|_| drawn(&mut random)).collect();
+    let workers = vec![(jobs as f64 / 4.0).ceil(); 3];
+    Instance { workers, jobs: rows, ..Instance::default() }
+}
+
+/// Many jobs of few kinds.
+fn in_classes(jobs: usize, classes: usize) -> Instance {
+    let mut random = Random::new(7);
+    let rows: Vec<JobRow> = (0..classes).map(|_| drawn(&mut random)).collect();
+    let pick = |_| rows[(random.uniform() * classes as f64) as usize].clone();
+    let jobs: Vec<JobRow> = (0..jobs).map(pick).collect();
+    let workers = vec![jobs.len() as f64 / 4.0; 3];
+    Instance { workers, jobs, ..Instance::default() }
+}
+
+fn drawn(random: &mut Random) -> JobRow {
+    let slow = 0.5 + random.uniform();
+    let middle = slow * (1.0 + 2.0 * random.uniform());
+    JobRow {
+        rates: vec![middle * (1.0 + 2.0 * random.uniform()), middle, slow],
+        gang: random.pick(&[(1, 0.7), (2, 0.1), (4, 0.15), (8, 0.05)]),
+        weight: random.pick(&[(1.0, 0.8), (5.0, 0.2)]),
+        steps_left: 1e5 * (0.1 + random.uniform()),
+        age_secs: 1e5 * random.uniform(),
+        finish_credit: 3e4 * random.uniform(),
+        ..JobRow::default()
+    }
+}
+
+/// The instances of `solve_instances.json`, where the table of rates is at hand.
+fn published() -> Vec<Named> {
+    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
+        println!("skipped: HOSTLER_PARITY_DATA is not set");
+        return Vec::new();
+    };
+    let table = data.join("theirs/gavel/simulation_throughputs.json.gz");
+    let table = std::fs::File::open(table).expect("the table of rates is there");
+    let table: Value = serde_json::from_reader(flate2::read::GzDecoder::new(table))
+        .expect("the table of rates is JSON");
+    let cases =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gavel/solve_instances.json");
+    let cases = std::fs::read_to_string(cases).expect("the instances are there");
+    let cases: Value = serde_json::from_str(&cases).expect("the instances are JSON");
+    let cases = cases["instances"].as_array().expect("a list of instances");
+    cases.iter().map(|case| over_table(&table, case)).collect()
+}
+
+fn over_table(table: &Value, case: &Value) -> Named {
+    let classes = case["classes"].as_array().expect("a list of classes");
+    let key = |class: &Value| {
+        format!("('{}', {})", class["job_type"].as_str().expect("a name"), class["scale_factor"])
+    };
+    let mut instance = Instance::default();
+    for (kind, class) in classes.iter().enumerate() {
+        let rate = |gpu: &&str| table[gpu][key(class)]["null"].as_f64().expect("a rate");
+        let row = JobRow {
+            rates: TYPES.iter().map(rate).collect(),
+            kind: kind as u32,
+            gang: class["scale_factor"].as_u64().expect("a gang") as u32,
+            ..JobRow::default()
+        };
+        let count = class["count"].as_u64().expect("a count") as usize;
+        instance.jobs.extend(std::iter::repeat_n(row, count));
+        for (other_kind, other) in classes.iter().enumerate().skip(kind) {
+            let entry = |gpu: &&str| {
+                let pair = &table[gpu][key(class)][key(other)];
+                (pair[0].as_f64().unwrap_or(0.0), pair[1].as_f64().unwrap_or(0.0))
+            };
+            let rates = TYPES.iter().map(entry).collect();
+            instance.pairs.push(PairRow { first: kind as u32, second: other_kind as u32, rates });
+        }
+    }
+    let gangs = if case["multi"] == true { ", gangs" } else { "" };
+    instance.workers = vec![(instance.jobs.len() / 4) as f64; TYPES.len()];
+    Named { name: format!("published rates{gangs}"), instance }
+}

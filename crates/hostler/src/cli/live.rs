@@ -1,0 +1,621 @@
+//! The command line of the live scheduler: the daemon, and everything that talks to it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use hostler_live::agent::gpus::FakeGpus;
+
+use super::store::StoreArgs;
+
+#[derive(Debug, Subcommand)]
+pub enum LiveCommand {
+    Serve(Serve),
+    Login(Login),
+    Submit(Submit),
+    Queue(Queue),
+    Show(Show),
+    Explain(Explain),
+    Logs(Logs),
+    Cancel(Cancel),
+    Hold(Hold),
+    Release(Release),
+    Top(Top),
+    Nodes(Nodes),
+    Drain(Drain),
+    Undrain(Undrain),
+    History(History),
+    Policy(PolicyArgs),
+    Tenant(TenantArgs),
+    Token(TokenArgs),
+    Store(StoreArgs),
+}
+
+/// Run the scheduler: keeps the queue, decides, tells agents.
+///
+/// Everything is kept in the data folder, or in PostgreSQL; the daemon may be killed at any time
+/// and goes on where it was. The first start prints a `hostler login` line with an admin token,
+/// once.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler serve --with-agent
+  hostler serve --listen 0.0.0.0:7717 --cert server.pem --key server.key
+  hostler serve --store postgres://hostler@db/hostler --log-format json")]
+pub struct Serve {
+    /// Folder for the store, the certificate and the jobs of an agent in this process.
+    #[arg(long, value_name = "DIR", default_value = "hostler-data")]
+    pub data: PathBuf,
+    /// Address to listen on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717")]
+    pub listen: SocketAddr,
+    /// Keep everything in a PostgreSQL database instead of the data folder.
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// Policy of a new store (TOML); later ones come by `hostler policy set`.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Certificate chain (PEM); one is made and kept when left out.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Key of the certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Speak HTTP without TLS; on loopback only.
+    #[arg(long, conflicts_with = "cert")]
+    pub plain: bool,
+    /// Run an agent in this process, too.
+    #[arg(long)]
+    pub with_agent: bool,
+    /// GPUs that the agent pretends to have.
+    #[arg(long, value_name = "NxMODEL", requires = "with_agent")]
+    pub fake_gpus: Option<FakeGpus>,
+    /// Requests a second that each token may make.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: u32,
+    /// Seconds without an answered beat after which an agent ends its jobs.
+    #[arg(long, value_name = "SECS", default_value_t = 900)]
+    #[arg(value_parser = clap::value_parser!(u64).range(5..))]
+    pub fence_secs: u64,
+    /// Seconds without a beat after which a node is given up; a minute more than the fence by
+    /// default.
+    #[arg(long, value_name = "SECS")]
+    pub dead_secs: Option<u64>,
+    #[command(flatten)]
+    pub log: LogOptions,
+}
+
+/// How much is told while running.
+#[derive(Debug, Args)]
+pub struct LogOptions {
+    /// How log lines look.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+    /// Least important lines that are shown.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogLevel,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Keep the address and token of a daemon for the other commands.
+///
+/// They go to `hostler/credentials.toml` in the configuration folder, which only its owner reads.
+/// HOSTLER_SERVER, HOSTLER_TOKEN and HOSTLER_FINGERPRINT come before what is kept.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler login https://127.0.0.1:7717 --fingerprint sha256:.. --token TOKEN
+  hostler login https://gpu.example:7717 --fingerprint sha256:..")]
+pub struct Login {
+    /// The daemon.
+    pub server: String,
+    /// The token; read from standard input when left out.
+    #[arg(long)]
+    pub token: Option<String>,
+    /// SHA-256 of the daemon's certificate, as `hostler serve` prints it.
+    #[arg(long, value_name = "sha256:HEX")]
+    pub fingerprint: Option<String>,
+}
+
+/// Submit a job.
+///
+/// The command is run without a shell. Flags come before what a job file says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler submit --gpus 1 -- python train.py
+  hostler submit --tasks 4 --gpus 8 --gpu-model H200 --max-time 12h -- python -m train
+  hostler submit --gpus 0.5 --share willing --array 20 -- ./sweep.sh
+  hostler submit job.yaml --priority 5 --wait
+  hostler submit --after 17 --after 18 -- ./evaluate.sh")]
+pub struct Submit {
+    /// Job file (YAML, or TOML by its ending).
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// For people.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// GPUs of each task: a fraction below 1, or whole ones.
+    #[arg(long, value_name = "N")]
+    pub gpus: Option<f64>,
+    /// GPU memory of each task in MiB, for fractions.
+    #[arg(long, value_name = "MIB")]
+    pub gpu_mem: Option<u32>,
+    /// GPU model that will do; may be given several times, best first.
+    #[arg(long, value_name = "MODEL")]
+    pub gpu_model: Vec<String>,
+    /// CPU cores of each task.
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<f64>,
+    /// Memory of each task in MiB.
+    #[arg(long, value_name = "MIB")]
+    pub mem: Option<u32>,
+    /// Tasks that start together.
+    #[arg(long, visible_alias = "nodes", value_name = "N")]
+    pub tasks: Option<u32>,
+    /// All tasks on one node.
+    #[arg(long)]
+    pub one_node: bool,
+    /// Larger is more important.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i32>,
+    /// Time from now by which it should be done.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub deadline: Option<u64>,
+    /// Time after which it is ended.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub max_time: Option<u64>,
+    /// Time that it is expected to run.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub estimate: Option<u64>,
+    /// Time between the signal to stop and the end by force.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub grace: Option<u64>,
+    /// Whether it shares GPUs.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub share: Option<Share>,
+    /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR.
+    #[arg(long)]
+    pub checkpoints: bool,
+    /// Jobs that do the same thing again, for predictions.
+    #[arg(long)]
+    pub group: Option<String>,
+    /// Job that must finish well before; may be given several times.
+    #[arg(long, value_name = "JOB")]
+    pub after: Vec<u32>,
+    /// Number of copies, told apart by HOSTLER_ARRAY_INDEX.
+    #[arg(long, value_name = "N")]
+    pub array: Option<u32>,
+    /// A variable of its environment; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+    /// Folder to run in; one of the job's own when left out.
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<String>,
+    /// Steps that it will do in all, when it reports progress.
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u64>,
+    /// Tenant that pays; for admins.
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// The same key gives the same jobs, however often it is sent.
+    #[arg(long, value_name = "TEXT")]
+    pub key: Option<String>,
+    /// Wait for the end; the exit code is 1 when a job does not finish well.
+    #[arg(long)]
+    pub wait: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Program and arguments.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Share {
+    /// Its GPUs are its own
+    Never,
+    /// It may be packed with others
+    Willing,
+    /// It runs in what others leave
+    BestEffort,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum State {
+    Held,
+    Queued,
+    Starting,
+    Running,
+    Stopping,
+    Finished,
+    Failed,
+    Cancelled,
+    TimedOut,
+    Rejected,
+}
+
+/// List jobs that are not over.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler queue
+  hostler queue --state running --user ada
+  hostler queue --json --limit 10")]
+pub struct Queue {
+    #[command(flatten)]
+    pub filter: Filter,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which jobs.
+#[derive(Debug, Args)]
+pub struct Filter {
+    /// Only in this state.
+    #[arg(long, value_enum)]
+    pub state: Option<State>,
+    /// Only of this tenant.
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// Only of this user.
+    #[arg(long)]
+    pub user: Option<String>,
+    /// At most this many.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub limit: u32,
+}
+
+/// Show all that is known about a job.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler show 17
+  hostler show 17 --json")]
+pub struct Show {
+    /// Its number.
+    pub job: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Say why a job waits, since when, and when it may start.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler explain 17")]
+pub struct Explain {
+    /// Its number.
+    pub job: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Print the output of a job.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler logs 17
+  hostler logs 17 -f
+  hostler logs 17 --stderr --rank 3 --tail 4000")]
+pub struct Logs {
+    /// Its number.
+    pub job: u32,
+    /// Go on until the job ends.
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Standard error instead of standard output.
+    #[arg(long)]
+    pub stderr: bool,
+    /// Which task.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub rank: u32,
+    /// Only the last bytes.
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub tail: Option<u32>,
+    /// Print pieces as JSON, one in a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// End jobs, running or not.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler cancel 17
+  hostler cancel 17 18 19")]
+pub struct Cancel {
+    #[command(flatten)]
+    pub jobs: Jobs,
+}
+
+/// Keep waiting jobs from starting.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler hold 17")]
+pub struct Hold {
+    #[command(flatten)]
+    pub jobs: Jobs,
+}
+
+/// Let held jobs go.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler release 17")]
+pub struct Release {
+    #[command(flatten)]
+    pub jobs: Jobs,
+}
+
+/// Which jobs, by number.
+#[derive(Debug, Args)]
+pub struct Jobs {
+    /// Their numbers.
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Watch queue, nodes and GPUs.
+///
+/// Keys: q ends, arrows move. Where standard output is no terminal, one picture is printed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler top
+  hostler top --json")]
+pub struct Top {
+    /// Seconds between pictures.
+    #[arg(long, value_name = "SECS", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub every: u64,
+    /// Print one picture as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List nodes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler nodes
+  hostler nodes --json")]
+pub struct Nodes {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Let a node take nothing new.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler drain gpu-07")]
+pub struct Drain {
+    #[command(flatten)]
+    pub node: Node,
+}
+
+/// Let a drained node take jobs again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler undrain gpu-07")]
+pub struct Undrain {
+    #[command(flatten)]
+    pub node: Node,
+}
+
+/// Which node.
+#[derive(Debug, Args)]
+pub struct Node {
+    /// Its name.
+    pub node: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List jobs that are over, newest first.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler history
+  hostler history --state failed --user ada --limit 20")]
+pub struct History {
+    #[command(flatten)]
+    pub filter: Filter,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show or change the policy that decides.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler policy show
+  hostler policy set sjf.toml")]
+pub struct PolicyArgs {
+    #[command(subcommand)]
+    pub command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Show the policy that decides.
+    #[command(after_help = "Examples:\n  hostler policy show")]
+    Show {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let another policy decide from now on.
+    #[command(after_help = "Examples:\n  hostler policy set sjf.toml")]
+    Set {
+        /// TOML: `kind = ".."` and settings; `-` for standard input.
+        file: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// List tenants, or set what one may use.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler tenant list
+  hostler tenant set vision --gpus 16 --queued 500")]
+pub struct TenantArgs {
+    #[command(subcommand)]
+    pub command: TenantCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TenantCommand {
+    /// List tenants and what they use.
+    #[command(after_help = "Examples:\n  hostler tenant list")]
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a tenant, or set what it may use; what is left out is not limited.
+    Set(TenantSet),
+}
+
+/// What a tenant may use.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler tenant set vision --gpus 16 --queued 500")]
+pub struct TenantSet {
+    /// Its name.
+    pub name: String,
+    /// Share of the cluster that is due to it, relative to the others.
+    #[arg(long, value_name = "N")]
+    pub weight: Option<u32>,
+    /// Jobs that are not over.
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<u32>,
+    /// Jobs that wait.
+    #[arg(long, value_name = "N")]
+    pub queued: Option<u32>,
+    /// GPUs at a time.
+    #[arg(long, value_name = "N")]
+    pub gpus: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Make, list and revoke tokens.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler token create --role user --tenant vision ada
+  hostler token create --role agent gpu-07
+  hostler token revoke 3")]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    pub command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    Create(TokenCreate),
+    /// List tokens, without their secrets.
+    #[command(after_help = "Examples:\n  hostler token list")]
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let nobody in with a token any more.
+    #[command(after_help = "Examples:\n  hostler token revoke 3")]
+    Revoke {
+        /// Its number.
+        token: u32,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Make a token and print it, once.
+///
+/// A token for an agent enrols one node and is then spent.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler token create --role user --tenant vision ada
+  hostler token create --role agent gpu-07")]
+pub struct TokenCreate {
+    /// Who will use it.
+    pub name: String,
+    /// What it may do.
+    #[arg(long, value_enum, default_value = "user")]
+    pub role: RoleName,
+    /// Whose jobs it sees.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum RoleName {
+    Admin,
+    User,
+    Viewer,
+    Agent,
+}
+
+/// Reads `90`, `90s`, `15m`, `12h` or `2d`.
+fn seconds(text: &str) -> Result<u64, String> {
+    let fault = || format!("`{text}` is no time; write 90s, 15m, 12h or 2d");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(fault()),
+    };
+    let number: u64 = digits.parse().map_err(|_| fault())?;
+    number.checked_mul(unit).ok_or_else(fault)
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is no variable; write NAME=VALUE")),
+    }
+}

@@ -1,0 +1,38 @@
+//! `hostler login`.
+
+use std::io::Read;
+
+use anyhow::{Context, Result};
+use hostler_live::client::{Access, Client, ClientError, credentials_file};
+
+use crate::cli::Login;
+use crate::live::variable;
+use crate::say::say;
+
+/// Bytes of a token on standard input.
+const TOKEN_BYTES_MAX: u64 = 4096;
+
+/// Tries the token and keeps it.
+pub fn run(args: &Login) -> Result<()> {
+    let token = match &args.token {
+        Some(token) => token.clone(),
+        None => {
+            let mut text = String::new();
+            let input = std::io::stdin().take(TOKEN_BYTES_MAX).read_to_string(&mut text);
+            input.context("cannot read the token from standard input")?;
+            text.trim().to_owned()
+        }
+    };
+    let access = Access::new(&args.server, &token, args.fingerprint.as_deref())?;
+    let mut client = Client::new(access.clone())?;
+    match client.get::<serde_json::Value>("/policy") {
+        Ok(_) => {}
+        // An agent's token is good, only not for looking.
+        Err(ClientError::Refused { status: 403, .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let file = credentials_file(variable).context("no home folder; set HOME")?;
+    access.keep(&file)?;
+    say(format_args!("logged in to {}; kept in `{}`", access.server, file.display()));
+    Ok(())
+}

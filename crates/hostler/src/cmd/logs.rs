@@ -1,0 +1,42 @@
+//! `hostler logs`.
+
+use std::io::Write;
+
+use anyhow::Result;
+use hostler_live::client::query;
+use hostler_live::host::OutputPiece;
+
+use crate::cli::Logs;
+use crate::live::client;
+
+/// Seconds that one request waits for something new.
+const WAIT_SECS: u32 = 20;
+
+/// Prints output, and goes on where that is asked for.
+pub fn run(args: &Logs) -> Result<()> {
+    let mut client = client()?;
+    let mut offset = args.tail.map_or(0, |bytes| -i64::from(bytes));
+    let mut out = std::io::stdout().lock();
+    loop {
+        let stream = if args.stderr { "stderr" } else { "stdout" };
+        let path = query(
+            &format!("/jobs/{}/output", args.job),
+            &[
+                ("stream", Some(stream.to_owned())),
+                ("rank", Some(args.rank.to_string())),
+                ("offset", Some(offset.to_string())),
+                ("wait_secs", args.follow.then(|| WAIT_SECS.to_string())),
+            ],
+        );
+        let piece: OutputPiece = client.get(&path)?;
+        match args.json {
+            true => writeln!(out, "{}", serde_json::to_string(&piece)?)?,
+            false => out.write_all(piece.text.as_bytes())?,
+        }
+        out.flush()?;
+        if piece.last || (piece.bytes == 0 && !args.follow) {
+            return Ok(());
+        }
+        offset = i64::try_from(piece.offset + piece.bytes).unwrap_or(i64::MAX);
+    }
+}

@@ -1,0 +1,50 @@
+//! `hostler nodes`, `drain` and `undrain`.
+
+use anyhow::Result;
+use hostler_live::client::escaped;
+use hostler_live::host::NodeView;
+
+use crate::cli::{Node, Nodes};
+use crate::live::{client, print_json, table};
+
+/// Lists nodes.
+pub fn run(args: &Nodes) -> Result<()> {
+    let nodes: Vec<NodeView> = client()?.get("/nodes")?;
+    if args.json {
+        return print_json(&nodes);
+    }
+    println!("{}", nodes_table(&nodes));
+    Ok(())
+}
+
+/// Nodes as a table.
+pub fn nodes_table(nodes: &[NodeView]) -> String {
+    let rows: Vec<_> = nodes.iter().map(row).collect();
+    table(["NODE", "STATE", "MODEL", "GPUS", "CPUS", "MEMORY", "GPU USE", "JOBS"], &rows)
+}
+
+/// A node as a row of that table.
+pub fn row(node: &NodeView) -> [String; 8] {
+    let percents: Vec<String> = node.gpu_use.iter().map(|used| format!("{used}%")).collect();
+    [
+        node.name.clone(),
+        node.health.clone(),
+        node.gpu_model.clone(),
+        format!("{}/{}", node.gpus_used, node.gpus),
+        format!("{}/{}", node.cpus_used, node.cpus),
+        format!("{}/{} GiB", node.mem_mib_used / 1024, node.mem_mib / 1024),
+        percents.join(" "),
+        node.jobs.len().to_string(),
+    ]
+}
+
+/// Lets a node take nothing new, or lets it again.
+pub fn set(args: &Node, what: &str) -> Result<()> {
+    let path = format!("/nodes/{}/{what}", escaped(&args.node));
+    let node: NodeView = client()?.post(&path, &())?;
+    if args.json {
+        return print_json(&node);
+    }
+    println!("{} is {}", node.name, node.health);
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! `hostler rehearse`: the same jobs on a real daemon and in the simulator.
+//!
+//! `plan` makes the jobs, `real` runs them, `story` is what both runs are judged by: the same fold
+//! over the same kind of log.
+
+mod plan;
+mod real;
+mod story;
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use hostler_core::engine::Engine;
+use hostler_core::event::Event;
+use hostler_core::executor;
+use hostler_core::job::JobSpec;
+use hostler_core::predict::UserEstimate;
+use hostler_core::record::Record;
+use hostler_core::units::{Span, Time};
+use hostler_sim::world::{Listed, Site, Truth, World};
+use serde::Serialize;
+
+use crate::cli::Rehearse;
+use crate::live::print_json;
+use crate::settings::Chosen;
+use plan::Plan;
+use story::{Figures, Story};
+
+/// Differences of the start order that are named.
+const DIFFERENCES_SHOWN: usize = 5;
+
+/// What came of it, as `--json` prints it.
+#[derive(Serialize)]
+struct Outcome {
+    policy: String,
+    settings: String,
+    jobs: usize,
+    nodes: u32,
+    gpus: u32,
+    load: f64,
+    speedup: f64,
+    live: Figures,
+    simulated: Figures,
+    avg_jct_difference_percent: f64,
+    same_start_order: bool,
+    /// Places of the start order at which another job stands.
+    order_differences: usize,
+    first_differences: Vec<Difference>,
+    /// Time that a stay took beyond the job's own run time.
+    overhead_median_ms: f64,
+    overhead_worst_ms: f64,
+}
+
+#[derive(Serialize)]
+struct Difference {
+    place: usize,
+    live: u32,
+    simulated: u32,
+}
+
+/// Runs the jobs both ways and prints what came of it.
+pub fn run(args: &Rehearse) -> Result<()> {
+    let chosen = Chosen::new(&args.policy, args.set.iter().map(String::as_str))?;
+    let plan = Plan::new(args)?;
+    let records = real::run(args, &chosen, &plan)?;
+    let live = folded(&chosen, &records);
+    if live.ended.len() != plan.jobs.len() {
+        bail!("{} of {} jobs ended well", live.ended.len(), plan.jobs.len());
+    }
+    let simulated = simulated(&chosen, &plan, &records);
+    let outcome = judged(args, &chosen, &plan, &live, &simulated);
+    if args.json { print_json(&outcome) } else { print(&outcome) }
+}
+
+/// What the log of the daemon tells.
+fn folded(chosen: &Chosen, records: &[Record]) -> Story {
+    let mut engine = Engine::new(chosen.build(), Story::default());
+    records.iter().for_each(|record| engine.fold(record));
+    engine.into_parts().1
+}
+
+/// The same jobs on the same nodes, as the daemon knew them, at the times of the plan.
+fn simulated(chosen: &Chosen, plan: &Plan, records: &[Record]) -> Story {
+    let mut site = Site::default();
+    let mut specs: Vec<Arc<JobSpec>> = Vec::new();
+    let inputs = records.iter().filter_map(|record| match record {
+        Record::Input { events, .. } => Some(events),
+        Record::Output { .. } => None,
+    });
+    for event in inputs.flatten() {
+        match event {
+            Event::ModelAdded { spec, .. } => site.models.push(spec.clone()),
+            Event::TenantAdded { spec, .. } => site.tenants.push(spec.clone()),
+            Event::NodeUp { node, spec } if node.index() == site.nodes.len() => {
+                site.nodes.push(spec.clone());
+            }
+            Event::Submitted { spec, .. } => specs.push(Arc::clone(spec)),
+            _ => {}
+        }
+    }
+    let at = |millis: u64| Time::ZERO + Span::from_millis(millis);
+    let jobs = plan.jobs.iter().zip(specs).map(|(job, spec)| (at(job.at_ms), spec)).collect();
+    let truth = Truth::new(plan.jobs.iter().map(|job| Span::from_millis(job.run_ms)));
+    // The daemon knows what users say and nothing else.
+    let mut engine =
+        Engine::new(chosen.build(), Story::default()).with_predictor(Box::new(UserEstimate));
+    let mut world = World::new(site, Listed::new(jobs), truth);
+    executor::run(&mut world, &mut engine);
+    engine.into_parts().1
+}
+
+fn judged(
+    args: &Rehearse,
+    chosen: &Chosen,
+    plan: &Plan,
+    live: &Story,
+    simulated: &Story,
+) -> Outcome {
+    let pairs = live.order().zip(simulated.order()).enumerate();
+    let mut differences: Vec<Difference> = pairs
+        .filter(|(_, (live, simulated))| live != simulated)
+        .map(|(place, (live, simulated))| Difference { place: place + 1, live, simulated })
+        .collect();
+    let missing = live.starts.len().abs_diff(simulated.starts.len());
+    let order_differences = differences.len() + missing;
+    differences.truncate(DIFFERENCES_SHOWN);
+    let overheads = live.overheads(plan);
+    let (live, simulated) = (live.figures(), simulated.figures());
+    Outcome {
+        policy: chosen.def.kind.to_owned(),
+        settings: chosen.short(),
+        jobs: plan.jobs.len(),
+        nodes: args.nodes,
+        gpus: args.nodes * args.fake_gpus.count,
+        load: args.load,
+        speedup: plan.speedup,
+        avg_jct_difference_percent: (live.avg_jct_s / simulated.avg_jct_s - 1.0) * 100.0,
+        live,
+        simulated,
+        same_start_order: order_differences == 0,
+        order_differences,
+        first_differences: differences,
+        overhead_median_ms: overheads.get(overheads.len() / 2).copied().unwrap_or(0.0),
+        overhead_worst_ms: overheads.last().copied().unwrap_or(0.0),
+    }
+}
+
+fn print(outcome: &Outcome) -> Result<()> {
+    let Outcome { live, simulated, .. } = outcome;
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "{} {}: {} jobs of 1 to 20 s on {} nodes with {} GPUs, load {:.2}, run times divided by {:.0}",
+        outcome.policy,
+        outcome.settings,
+        outcome.jobs,
+        outcome.nodes,
+        outcome.gpus,
+        outcome.load,
+        outcome.speedup,
+    )?;
+    let row = |name: &str, live: f64, simulated: f64| {
+        let difference = (live / simulated.max(1e-3) - 1.0) * 100.0;
+        format!("{name:10} {live:8.3} s {simulated:8.3} s {difference:+7.2} %")
+    };
+    writeln!(out, "{:10} {:>10} {:>10} {:>9}", "", "live", "simulated", "live")?;
+    writeln!(out, "{}", row("avg jct", live.avg_jct_s, simulated.avg_jct_s))?;
+    writeln!(out, "{}", row("avg wait", live.avg_wait_s, simulated.avg_wait_s))?;
+    writeln!(out, "{}", row("makespan", live.makespan_s, simulated.makespan_s))?;
+    writeln!(
+        out,
+        "a stay took {:.0} ms longer than its job runs (median; worst {:.0} ms)",
+        outcome.overhead_median_ms, outcome.overhead_worst_ms,
+    )?;
+    if outcome.same_start_order {
+        writeln!(out, "start order: the same, {} starts", live.starts)?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "start order: differs at {} of {} places",
+        outcome.order_differences, live.starts
+    )?;
+    for Difference { place, live, simulated } in &outcome.first_differences {
+        writeln!(out, "  start {place}: job {live} live, job {simulated} simulated")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! The real run: a daemon and agents in this process, in a folder that goes with them; shims and
+//! jobs are processes as always.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use hostler_core::record::Record;
+use hostler_live::agent::discover::Said;
+use hostler_live::agent::gpus::Gpus;
+use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
+use hostler_live::host::{self, Command, HostHandle, Principal};
+use hostler_live::job::JobRequest;
+use hostler_live::server::rate::Rate;
+use hostler_live::server::{self, Certificate, Running};
+use tokio::time::sleep;
+
+use super::plan::{Plan, Planned};
+use crate::cli::Rehearse;
+use crate::cmd::serve::job_user;
+use crate::progress::Bars;
+use crate::settings::Chosen;
+
+/// Records that are read from the log at a time.
+const RECORDS_MAX: usize = 10_000;
+
+/// Seconds for the agents to connect, and for the jobs beyond what they run.
+const PATIENCE_SECS: u64 = 60;
+
+/// Runs the jobs and gives the daemon's log.
+pub fn run(args: &Rehearse, chosen: &Chosen, plan: &Plan) -> Result<Vec<Record>> {
+    let folder = Folder::new()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("cannot start threads")?;
+    let records = runtime.block_on(rehearse(args, chosen, plan, &folder.0));
+    runtime.shutdown_background();
+    records
+}
+
+async fn rehearse(
+    args: &Rehearse,
+    chosen: &Chosen,
+    plan: &Plan,
+    folder: &Path,
+) -> Result<Vec<Record>> {
+    let running = server::start(server::Settings {
+        data: folder.join("daemon"),
+        store: None,
+        listen: ([127, 0, 0, 1], 0).into(),
+        certificate: Certificate::None,
+        rate: Rate { per_second: 1e6, burst: 1e6 },
+        host: host::Settings { policy: chosen.toml(), ..host::Settings::default() },
+        policies: Arc::new(|text| {
+            hostler_policies::from_toml(text).map_err(|error| error.to_string())
+        }),
+    })
+    .await?;
+    let mut agents = Vec::new();
+    for number in 0..args.nodes {
+        agents.push(agent(args, &running, folder, number).await?);
+        // One after the other, so that nodes have the same numbers in every rehearsal.
+        until(running.host(), move |host| host.connected_agents() == number as usize + 1).await?;
+    }
+    let played = play(running.host(), plan).await;
+    let records = match played {
+        Ok(()) => read(running.host()).await,
+        Err(fault) => Err(fault),
+    };
+    agents.iter().for_each(|agent| agent.abort());
+    running.stop().await?;
+    records
+}
+
+async fn agent(
+    args: &Rehearse,
+    running: &Running,
+    folder: &Path,
+    number: u32,
+) -> Result<tokio::task::JoinHandle<()>> {
+    let node = format!("node-{number}");
+    let token = running.own_agent_token(&node).await?;
+    let (host, port) = running.reachable();
+    let plenty = Some(1 << 20);
+    let said =
+        Said { name: Some(node.clone()), cpu_milli: plenty, mem_mib: plenty, ..Said::default() };
+    let options = AgentOptions {
+        daemon: Daemon { host, port, tls: None, token },
+        data: folder.join(node),
+        said,
+        gpus: Gpus::Fake(args.fake_gpus.clone()),
+        jobs: JobSettings { user: job_user(), ..JobSettings::default() },
+        share_gpus: false,
+    };
+    Ok(tokio::spawn(async {
+        if let Err(fault) = hostler_live::agent::run(options).await {
+            crate::say::say(format_args!("error: an agent has ended: {fault}"));
+        }
+    }))
+}
+
+/// Submits every job at its time and waits until all have ended.
+async fn play(host: &HostHandle, plan: &Plan) -> Result<()> {
+    let bar = Bars::new(0).jobs("live", plan.jobs.len() as u64);
+    let begun = Instant::now();
+    for job in &plan.jobs {
+        let due = begun + Duration::from_millis(job.at_ms);
+        tokio::time::sleep_until(due.into()).await;
+        let request = Box::new(request(job));
+        let command = Command::Submit { request, key: None, tenant: None };
+        host.command(&Principal::daemon(), command).await?;
+        bar.set_position(ended(host).await?);
+    }
+    let runs: u64 = plan.jobs.iter().map(|job| job.run_ms).sum();
+    let most = begun + Duration::from_millis(runs) + Duration::from_secs(PATIENCE_SECS);
+    while ended(host).await? < plan.jobs.len() as u64 {
+        if Instant::now() > most {
+            bail!("jobs do not end; is the machine overloaded?");
+        }
+        bar.set_position(ended(host).await?);
+        sleep(Duration::from_millis(100)).await;
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn request(job: &Planned) -> JobRequest {
+    let seconds = format!("{}.{:03}", job.run_ms / 1000, job.run_ms % 1000);
+    JobRequest {
+        name: job.name.clone(),
+        command: vec!["sleep".to_owned(), seconds],
+        gpus: f64::from(job.gpu_milli) / 1000.0,
+        tasks: job.tasks,
+        estimate_secs: Some(job.run_ms.div_ceil(1000)),
+        checkpoints: false,
+        ..JobRequest::default()
+    }
+}
+
+async fn ended(host: &HostHandle) -> Result<u64> {
+    Ok(host.read(|host| host.figures().ended.values().sum()).await?)
+}
+
+async fn until(
+    host: &HostHandle,
+    holds: impl Fn(&host::Host) -> bool + Copy + Send + 'static,
+) -> Result<()> {
+    let begun = Instant::now();
+    while !host.read(holds).await? {
+        if begun.elapsed() > Duration::from_secs(PATIENCE_SECS) {
+            bail!("an agent does not connect within {PATIENCE_SECS} s");
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn read(host: &HostHandle) -> Result<Vec<Record>> {
+    let (mut records, mut last) = (Vec::new(), 0);
+    loop {
+        let page = host.records(last, RECORDS_MAX).await?;
+        let Some((number, _)) = page.last() else { return Ok(records) };
+        last = *number;
+        for (_, text) in &page {
+            records.push(serde_json::from_str(text).context("a record of the log")?);
+        }
+    }
+}
+
+/// A folder that goes away with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let path = std::env::temp_dir().join(format!("hostler-rehearse-{}", std::process::id()));
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make the folder `{}`", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is in the folder for temporary files anyway.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,145 @@
+//! `hostler serve`.
+
+use std::future::Future;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use hostler_core::units::Span;
+use hostler_live::agent::discover::Said;
+use hostler_live::agent::gpus::Gpus;
+use hostler_live::agent::user::{JobUser, is_root};
+use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
+use hostler_live::client::pin;
+use hostler_live::host;
+use hostler_live::server::rate::Rate;
+use hostler_live::server::tls::host_name;
+use hostler_live::server::{self, Certificate, Running};
+
+use crate::cli::{LogFormat, LogLevel, LogOptions, Serve};
+use crate::say::say;
+
+/// Time beyond the fence after which a node is given up: what ending jobs may take.
+const DEAD_AFTER_FENCE_SECS: u64 = 60;
+
+/// The least of it: clocks of two machines do not run quite alike, and a kill takes a moment.
+const DEAD_AFTER_FENCE_SECS_MIN: u64 = 2;
+
+/// Beats that fit into a short fence.
+const BEATS_PER_FENCE: u64 = 6;
+
+/// Runs the daemon until it is told to stop.
+pub fn run(args: &Serve) -> Result<()> {
+    start_log(&args.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start threads")?.block_on(serve(args))
+}
+
+async fn serve(args: &Serve) -> Result<()> {
+    let running = server::start(settings(args)?).await?;
+    let url = running.url();
+    if let Some(token) = running.first_token() {
+        let pin = running.fingerprint().map(|pin| format!(" --fingerprint {pin}"));
+        say("first start; this line is shown once:");
+        println!("hostler login {url} --token {token}{}", pin.unwrap_or_default());
+    }
+    tracing::info!(url, "serving");
+    let agent =
+        if args.with_agent { Some(tokio::spawn(agent(args, &running).await?)) } else { None };
+    let ended = running.until_told_to_stop().await;
+    if let Some(agent) = agent {
+        // Its jobs go on under their shims.
+        agent.abort();
+    }
+    Ok(ended?)
+}
+
+/// An agent in this process.
+async fn agent(args: &Serve, running: &Running) -> Result<impl Future<Output = ()> + use<>> {
+    let gpus = args.fake_gpus.clone().map_or_else(Gpus::find, Gpus::Fake);
+    let node = host_name().unwrap_or_else(|| "localhost".to_owned());
+    let token = running.own_agent_token(&node).await?;
+    let tls = running.fingerprint().map(pin::config).transpose()?;
+    let (host, port) = running.reachable();
+    let options = AgentOptions {
+        daemon: Daemon { host, port, tls, token },
+        data: args.data.join("agent"),
+        said: Said { name: Some(node), ..Said::default() },
+        gpus,
+        jobs: JobSettings { user: job_user(), ..JobSettings::default() },
+        share_gpus: false,
+    };
+    Ok(async {
+        if let Err(fault) = hostler_live::agent::run(options).await {
+            tracing::error!(%fault, "the agent has ended");
+        }
+    })
+}
+
+/// Jobs do not run as root.
+pub fn job_user() -> Option<JobUser> {
+    is_root().then(|| JobUser::find("nobody", Path::new("/etc/passwd"))).flatten()
+}
+
+fn settings(args: &Serve) -> Result<server::Settings> {
+    let mut host = times(args)?;
+    if let Some(file) = &args.policy {
+        let text = std::fs::read_to_string(file);
+        host.policy = text.with_context(|| format!("cannot read `{}`", file.display()))?;
+    }
+    let certificate = match (&args.cert, &args.key) {
+        (Some(chain), Some(key)) => Certificate::Own { chain: chain.clone(), key: key.clone() },
+        _ if args.plain => Certificate::None,
+        _ => Certificate::Kept,
+    };
+    let per_second = f64::from(args.rate);
+    Ok(server::Settings {
+        data: args.data.clone(),
+        store: args.store.clone(),
+        listen: args.listen,
+        certificate,
+        rate: Rate { per_second, burst: 2.0 * per_second },
+        host,
+        policies: Arc::new(|text| {
+            hostler_policies::from_toml(text).map_err(|error| error.to_string())
+        }),
+    })
+}
+
+/// When silence means what. Several beats fit into the fence, or one late answer would end jobs.
+fn times(args: &Serve) -> Result<host::Settings> {
+    let usual = host::Settings::default();
+    let fence = Span::from_secs(args.fence_secs);
+    let dead = args.dead_secs.unwrap_or(args.fence_secs.saturating_add(DEAD_AFTER_FENCE_SECS));
+    if dead < args.fence_secs + DEAD_AFTER_FENCE_SECS_MIN {
+        bail!(
+            "`--dead-secs` is {dead}; jobs end at the fence of {} s and need {} s more for it",
+            args.fence_secs,
+            DEAD_AFTER_FENCE_SECS_MIN
+        );
+    }
+    Ok(host::Settings {
+        beat: usual.beat.min(Span(fence.0 / BEATS_PER_FENCE)),
+        silent: usual.silent.min(Span(fence.0 / 2)),
+        fence,
+        dead: Span::from_secs(dead),
+        ..usual
+    })
+}
+
+/// Log lines go to standard error; secrets never get there, whatever the level.
+pub fn start_log(options: &LogOptions) {
+    let level = match options.log_level {
+        LogLevel::Error => tracing::Level::ERROR,
+        LogLevel::Warn => tracing::Level::WARN,
+        LogLevel::Info => tracing::Level::INFO,
+        LogLevel::Debug => tracing::Level::DEBUG,
+        LogLevel::Trace => tracing::Level::TRACE,
+    };
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level);
+    match options.log_format {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => lines.json().init(),
+    }
+}

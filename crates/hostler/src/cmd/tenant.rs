@@ -1,0 +1,48 @@
+//! `hostler tenant`.
+
+use anyhow::Result;
+use hostler_live::client::escaped;
+use hostler_live::host::TenantView;
+use hostler_live::store::TenantQuota;
+
+use crate::cli::{TenantCommand, TenantSet};
+use crate::live::{client, print_json, table};
+
+/// Lists tenants, or sets what one may use.
+pub fn run(command: &TenantCommand) -> Result<()> {
+    match command {
+        TenantCommand::List { json } => {
+            let tenants: Vec<TenantView> = client()?.get("/tenants")?;
+            if *json { print_json(&tenants) } else { show(&tenants) }
+        }
+        TenantCommand::Set(args) => set(args),
+    }
+}
+
+fn set(args: &TenantSet) -> Result<()> {
+    let quota = TenantQuota {
+        weight: args.weight,
+        jobs_max: args.jobs,
+        queued_max: args.queued,
+        gpus_max: args.gpus,
+    };
+    let tenant: TenantView = client()?.put(&format!("/tenants/{}", escaped(&args.name)), &quota)?;
+    if args.json { print_json(&tenant) } else { show(&[tenant]) }
+}
+
+fn show(tenants: &[TenantView]) -> Result<()> {
+    let most = |limit: Option<u32>| limit.map_or("-".to_owned(), |limit| limit.to_string());
+    let row = |tenant: &TenantView| {
+        let TenantView { name, quota, jobs, waiting, gpus } = tenant;
+        [
+            name.clone(),
+            format!("{jobs}/{}", most(quota.jobs_max)),
+            format!("{waiting}/{}", most(quota.queued_max)),
+            format!("{gpus}/{}", most(quota.gpus_max)),
+            most(quota.weight),
+        ]
+    };
+    let rows: Vec<_> = tenants.iter().map(row).collect();
+    println!("{}", table(["TENANT", "JOBS", "WAITING", "GPUS", "WEIGHT"], &rows));
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! `hostler token`.
+
+use anyhow::Result;
+use hostler_live::api::{MadeToken, NewToken};
+use hostler_live::client::{Ask, Method};
+use hostler_live::host::TokenView;
+use hostler_live::store::Role;
+use serde_json::json;
+
+use crate::cli::{RoleName, TokenCommand, TokenCreate};
+use crate::live::{client, moment, print_json, table};
+use crate::say::say;
+
+/// Makes, lists or revokes tokens.
+pub fn run(command: &TokenCommand) -> Result<()> {
+    match command {
+        TokenCommand::Create(args) => create(args),
+        TokenCommand::List { json } => {
+            let tokens: Vec<TokenView> = client()?.get("/tokens")?;
+            if *json { print_json(&tokens) } else { show(&tokens) }
+        }
+        TokenCommand::Revoke { token, json } => {
+            let path = format!("/tokens/{token}");
+            let ask = Ask { method: Method::DELETE, path: &path, headers: &[], body: None };
+            client()?.call::<()>(&ask)?;
+            if *json {
+                return print_json(&json!({ "revoked": token }));
+            }
+            println!("token {token} is revoked");
+            Ok(())
+        }
+    }
+}
+
+fn create(args: &TokenCreate) -> Result<()> {
+    let role = match args.role {
+        RoleName::Admin => Role::Admin,
+        RoleName::User => Role::User,
+        RoleName::Viewer => Role::Viewer,
+        RoleName::Agent => Role::Agent,
+    };
+    let new = NewToken { role, name: args.name.clone(), tenant: Some(args.tenant.clone()) };
+    let made: MadeToken = client()?.post("/tokens", &new)?;
+    if args.json {
+        return print_json(&made);
+    }
+    say(format_args!("token {} for {}; it is not shown again:", made.id, args.name));
+    println!("{}", made.token);
+    Ok(())
+}
+
+fn show(tokens: &[TokenView]) -> Result<()> {
+    let row = |token: &TokenView| {
+        let note = match (token.revoked, token.one_time) {
+            (Some(at), false) => format!("revoked {}", moment(at)),
+            (Some(at), true) => format!("spent {}", moment(at)),
+            (None, true) => "enrols one node".to_owned(),
+            (None, false) => String::new(),
+        };
+        let (id, role) = (token.id.to_string(), token.role.to_string());
+        [id, token.name.clone(), role, token.tenant.clone(), moment(token.created), note]
+    };
+    let rows: Vec<_> = tokens.iter().map(row).collect();
+    println!("{}", table(["TOKEN", "NAME", "ROLE", "TENANT", "CREATED", "NOTE"], &rows));
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! What commands that talk to a daemon have in common: the way to it, and how things are shown.
+
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use hostler_live::client::{Access, Client, credentials_file};
+use hostler_live::job::{JobState, JobView};
+use serde::Serialize;
+
+/// The daemon that the environment or `hostler login` names.
+pub fn client() -> Result<Client> {
+    let file = credentials_file(variable);
+    Ok(Client::new(Access::find(variable, file.as_deref())?)?)
+}
+
+/// A variable of the environment.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Prints JSON.
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string_pretty(value)?)?;
+    Ok(())
+}
+
+/// Rows under headings, each column as wide as it must be.
+pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let cells = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let mut lines = vec![line(heads.to_vec())];
+    lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
+    lines.join("\n")
+}
+
+/// Seconds since the epoch.
+pub fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// A length of time, to two units.
+pub fn length(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        3600..86_400 => format!("{}h{:02}m", whole / 3600, whole % 3600 / 60),
+        _ => format!("{}d{:02}h", whole / 86_400, whole % 86_400 / 3600),
+    }
+}
+
+/// A moment, in UTC.
+pub fn moment(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    let (days, rest) = (whole / 86_400, whole % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (rest / 3600, rest % 3600 / 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Year, month and day of a number of days after the first of January 1970.
+fn date(days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let (mut year, mut left) = (1970, days);
+    while left >= 365 + u64::from(leap(year)) {
+        left -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month, left + 1)
+}
+
+/// A state, as it is written in the interface.
+pub fn state_name(state: JobState) -> String {
+    match serde_json::to_value(state) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+/// Jobs as a table.
+pub fn jobs_table(jobs: &[JobView]) -> String {
+    let now = now();
+    let row = |job: &JobView| {
+        [
+            job.id.to_string(),
+            job.name.chars().take(24).collect(),
+            job.user.clone(),
+            state_name(job.state),
+            asked(job),
+            time_of(job, now),
+            job.nodes.join(","),
+            note(job),
+        ]
+    };
+    let rows: Vec<_> = jobs.iter().map(row).collect();
+    table(["JOB", "NAME", "USER", "STATE", "GPUS", "TIME", "NODES", "NOTE"], &rows)
+}
+
+/// GPUs that it asks for: of each task, times tasks.
+pub fn asked(job: &JobView) -> String {
+    match job.request.tasks {
+        0 | 1 => job.request.gpus.to_string(),
+        tasks => format!("{tasks}x{}", job.request.gpus),
+    }
+}
+
+/// How long it ran, runs or waits.
+fn time_of(job: &JobView, now: f64) -> String {
+    let until = job.ended.unwrap_or(now);
+    length(until - job.started.unwrap_or(job.submitted))
+}
+
+fn note(job: &JobView) -> String {
+    match (job.exit_code, job.steps_done, job.request.steps) {
+        (Some(code), _, _) if job.ended.is_some() => format!("exit {code}"),
+        (_, Some(done), Some(steps)) if job.reason.is_empty() => format!("step {done}/{steps}"),
+        (_, Some(done), None) if job.reason.is_empty() => format!("step {done}"),
+        _ => job.reason.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_dates() {
+        assert_eq!(moment(0.0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(moment(951_782_400.0), "2000-02-29 00:00:00 UTC");
+        assert_eq!(moment(1_767_225_599.9), "2025-12-31 23:59:59 UTC");
+    }
+
+    #[test]
+    fn lengths_have_two_units() {
+        let lengths = [0.4, 61.0, 3725.0, 90_000.0].map(length);
+        assert_eq!(lengths, ["0s", "1m01s", "1h02m", "1d01h"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! What becomes of jobs.
+
+use crate::cluster::Cluster;
+
+#[test]
+fn exit_codes_output_and_files_come_back() {
+    let cluster = Cluster::start("2xV100");
+    let script = "echo out $HOSTLER_ARRAY_INDEX; echo err >&2; exit 3";
+    let job = cluster.submit(&["--gpus", "1", "--", "sh", "-c", script]);
+    let view = cluster.until(&job, "failed");
+    assert_eq!(view["exit_code"], 3);
+    assert_eq!(cluster.text(&["logs", &job]).trim(), "out");
+    assert_eq!(cluster.text(&["logs", &job, "-f", "--stderr"]), "err\n");
+    let file = "name: from-a-file\ncommand: [sh, -c, 'exit $CODE']\nenv: {CODE: '0'}\ntasks: 1\n";
+    std::fs::write(cluster.folder().join("job.yaml"), file).unwrap();
+    let job = cluster.submit(&["job.yaml", "--gpus", "1", "--wait"]);
+    let view = cluster.job(&job);
+    assert_eq!((&view["state"], &view["name"]), (&"finished".into(), &"from-a-file".into()));
+    std::fs::write(cluster.folder().join("job.toml"), "command = ['false']\ntasks = 1").unwrap();
+    let output = cluster.run(&["submit", "job.toml", "--wait"]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn jobs_start_in_order_and_a_crash_of_the_daemon_loses_none() {
+    let mut cluster = Cluster::start("1xV100");
+    let first = cluster.submit(&["--gpus", "1", "--", "sleep", "3"]);
+    let second = cluster.submit(&["--gpus", "1", "--", "true"]);
+    let third = cluster.submit(&["--gpus", "1", "--", "sh", "-c", "exit 4"]);
+    cluster.until(&first, "running");
+    let why = cluster.text(&["explain", &second]);
+    assert!(why.contains("because: "), "{why}");
+    cluster.crash();
+    let third = cluster.until(&third, "failed");
+    let (first, second) = (cluster.job(&first), cluster.job(&second));
+    assert_eq!((&first["state"], &second["state"]), (&"finished".into(), &"finished".into()));
+    assert_eq!((&first["restarts"], &third["exit_code"]), (&0.into(), &4.into()));
+    let started = |job: &serde_json::Value| job["started"].as_f64().unwrap();
+    assert!(started(&first) < started(&second));
+    assert!(started(&second) < started(&third));
+    assert!(started(&second) >= first["ended"].as_f64().unwrap());
+}
+
+#[test]
+fn fractions_share_a_gpu_and_whole_ones_do_not() {
+    let cluster = Cluster::start("1xV100");
+    let half = ["--gpus", "0.5", "--share", "willing", "--", "sleep", "60"];
+    let (one, two) = (cluster.submit(&half), cluster.submit(&half));
+    cluster.until(&one, "running");
+    cluster.until(&two, "running");
+    let whole = cluster.submit(&["--gpus", "1", "--", "true"]);
+    assert_eq!(cluster.json(&["nodes"])[0]["gpus_used"], 1.0);
+    assert_eq!(cluster.job(&whole)["state"], "queued");
+    cluster.text(&["cancel", &one, &two]);
+    cluster.until(&whole, "finished");
+    assert_eq!(cluster.job(&one)["state"], "cancelled");
+}
+
+#[test]
+fn arrays_dependencies_and_time_limits() {
+    let cluster = Cluster::start("4xV100");
+    let script = "echo $HOSTLER_ARRAY_INDEX";
+    let array = cluster.submit(&["--array", "3", "--gpus", "1", "--", "sh", "-c", script]);
+    let number: u32 = array.parse().unwrap();
+    let last = (number + 2).to_string();
+    cluster.until(&last, "finished");
+    assert_eq!(cluster.text(&["logs", &last]), "2\n");
+    let slow = cluster.submit(&["--max-time", "1s", "--grace", "1s", "--", "sleep", "60"]);
+    let after = cluster.submit(&["--after", &slow, "--", "true"]);
+    let good = cluster.submit(&["--after", &array, "--", "true"]);
+    cluster.until(&good, "finished");
+    cluster.until(&slow, "timed-out");
+    cluster.until(&after, "cancelled");
+}

@@ -1,0 +1,7 @@
+//! The whole of it with real processes: a daemon with an agent, made-up GPUs, and the command line.
+
+mod cluster;
+mod enrol;
+mod jobs;
+mod operators;
+mod rehearsal;

@@ -1,0 +1,67 @@
+//! What operators do.
+
+use std::process::{Command, Stdio};
+
+use crate::cluster::Cluster;
+
+#[test]
+fn quotas_holds_drains_and_policies_are_obeyed() {
+    let cluster = Cluster::start("2xV100");
+    cluster.text(&["tenant", "set", "default", "--gpus", "1", "--queued", "2"]);
+    let running = cluster.submit(&["--gpus", "1", "--", "sleep", "60"]);
+    cluster.until(&running, "running");
+    let over = cluster.submit(&["--gpus", "1", "--", "true"]);
+    let view = cluster.until(&over, "held");
+    assert!(view["reason"].as_str().unwrap().contains("quota"), "{view}");
+    cluster.submit(&["--gpus", "1", "--", "true"]);
+    let refused = cluster.run(&["submit", "--gpus", "1", "--", "true"]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(words.contains("tenant `default` may have 2 waiting jobs"), "{words}");
+    cluster.text(&["tenant", "set", "default"]);
+    cluster.until(&over, "finished");
+    let node = cluster.json(&["nodes"])[0]["name"].as_str().unwrap().to_owned();
+    cluster.text(&["drain", &node]);
+    let waits = cluster.submit(&["--gpus", "1", "--", "true"]);
+    assert_ne!(cluster.job(&waits)["state"], "finished");
+    cluster.text(&["hold", &waits]);
+    cluster.text(&["undrain", &node]);
+    assert_eq!(cluster.job(&waits)["state"], "held");
+    cluster.text(&["release", &waits]);
+    cluster.until(&waits, "finished");
+    std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\n").unwrap();
+    cluster.text(&["policy", "set", "sjf.toml"]);
+    assert_eq!(cluster.text(&["policy", "show"]), "kind = 'sjf'\n");
+    let picture = cluster.text(&["top"]);
+    assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
+}
+
+#[test]
+fn tokens_are_made_used_and_revoked() {
+    let cluster = Cluster::start("1xV100");
+    let made = cluster.json(&["token", "create", "--role", "viewer", "eve"]);
+    let id = made["id"].to_string();
+    let listed = cluster.text(&["token", "list"]);
+    assert!(listed.contains("eve"), "{listed}");
+    assert!(!listed.contains("hst_"), "secrets are not listed");
+    cluster.text(&["token", "revoke", &id]);
+    let tokens = cluster.json(&["token", "list"]);
+    let revoked = tokens.as_array().unwrap().iter().find(|token| token["id"] == made["id"]);
+    assert!(revoked.unwrap()["revoked"].is_number());
+}
+
+#[test]
+fn without_a_daemon_the_error_says_what_to_do() {
+    let run = |server: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hostler"));
+        command.args(["queue"]).stdin(Stdio::null()).env("XDG_CONFIG_HOME", "/nonexistent");
+        command.env("HOSTLER_SERVER", server).env("HOSTLER_TOKEN", "x");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(run("").contains("start one with `hostler serve`"), "{}", run(""));
+    let words = run("http://127.0.0.1:1");
+    assert!(words.contains("cannot reach `http://127.0.0.1:1`"), "{words}");
+    assert!(words.contains("`hostler serve` starts it"), "{words}");
+}

@@ -1,0 +1,12 @@
+//! What daemon and agents do together, with a daemon and agents in processes of their own: gangs
+//! that meet, jobs that make room and go on, and the same on either store.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stop with the fault, as tests do")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod gang;
+mod preemption;
+mod progress;
+mod stores;

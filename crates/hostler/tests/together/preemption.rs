@@ -1,0 +1,47 @@
+//! A job that makes room for a more important one, and goes on where it was.
+
+use crate::harness::{Cluster, wait_for};
+
+/// Counts steps to 40; at the signal it saves the step and ends.
+const SCRIPT: &str = r#"
+    saved=$HOSTLER_CHECKPOINT_DIR/step
+    step=0
+    [ ! -e "$saved" ] || step=$(cat "$saved")
+    trap 'echo $step > "$saved.new"; mv "$saved.new" "$saved"; exit 0' USR1
+    echo "restart $HOSTLER_RESTART from $step"
+    while [ $step -lt 40 ]; do
+        sleep 0.1
+        step=$((step + 1))
+        echo "$HOSTLER_RESTART $step" >> "$NOTES"
+    done
+    echo "done with $step"
+"#;
+
+#[test]
+fn a_preempted_job_saves_makes_room_and_goes_on_from_there() {
+    let mut cluster = Cluster::new(&["--plain", "--policy", "policy.toml"]);
+    let policy = "kind = 'priority'\npreempt = true\n";
+    std::fs::write(cluster.folder().join("policy.toml"), policy).unwrap();
+    cluster.serve();
+    cluster.enrol("n0", &["--fake-gpus", "1xV100"]);
+    cluster.until_up();
+    let notes = cluster.notes().join("steps");
+    let env = format!("NOTES={}", notes.display());
+    let options = ["--gpus", "1", "--checkpoints", "--grace", "20s", "--env", &env];
+    let low = cluster.submit(&[&options, &["--", "sh", "-c", SCRIPT][..]].concat());
+    let steps = || std::fs::read_to_string(&notes).unwrap_or_default();
+    wait_for("some steps", || (steps().lines().count() >= 5).then_some(()));
+    let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "true"]);
+    let high = cluster.until(high, "finished");
+    let view = cluster.until(low, "finished");
+    assert!(view["ended"].as_f64() > high["ended"].as_f64(), "{view}");
+    assert_eq!((&view["restarts"], &view["exit_code"]), (&1.into(), &0.into()), "{view}");
+    // Every step was done once, in order, over both stays.
+    let text = steps();
+    let done: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    let wanted: Vec<String> = (1..=40).map(|step| step.to_string()).collect();
+    assert_eq!(done, wanted);
+    assert!(text.starts_with("0 1\n") && text.ends_with("1 40\n"), "{text}");
+    let said = cluster.text(&["logs", &low.to_string()]);
+    assert!(said.starts_with("restart 1 from ") && said.ends_with("done with 40\n"), "{said}");
+}
