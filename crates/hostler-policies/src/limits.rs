@@ -62,6 +62,15 @@ pub const EXTRA_LEVELS_MAX: usize = 8;
 /// Programmes solved for one finish-time allocation; it needs three to six.
 pub const FINISH_TIME_SOLVES_MAX: usize = 40;
 
+/// Points of the path to the middle of the best finish-time shares: each is ten times nearer.
+pub const PATH_STEPS_MAX: usize = 30;
+
+/// Newton steps from one point of that path to the next; it needs five to fifteen.
+pub const NEWTON_STEPS_MAX: usize = 100;
+
+/// Times that a step of that path is cut: then it is a millionth of itself.
+pub const STEP_CUTS_MAX: usize = 28;
+
 /// Windows of the published search for a makespan: the last ends after 30 million years.
 pub const MAKESPAN_WINDOWS_MAX: usize = 10;
 

@@ -8,7 +8,7 @@
 use super::classes::{Classes, Reference, Speeds, Traits};
 use super::closed::{isolated_fallback, isolated_rates};
 use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Instance, Sight};
+use super::{Allocate, AllocateError, Allocation, Instance, JobRow, Sight, finish_path};
 use crate::limits::{FINISH_TIME_SOLVES_MAX, HALVINGS_MAX};
 use crate::lp::Solver;
 
@@ -44,15 +44,34 @@ impl FinishTime {
     }
 }
 
+impl FinishTime {
+    /// The middle of the best shares, as the published cone programme has it.
+    fn centre(&self, instance: &Instance) -> Option<Allocation> {
+        let isolated = isolated_rates(instance);
+        let rows = instance.jobs.iter().zip(&isolated).enumerate();
+        let runners = rows
+            .map(|(row, (job, rate))| Runner::new(row, job, *rate, self.weighted))
+            .collect::<Vec<Runner>>();
+        finish_path::centre(instance, &runners, &isolated)
+    }
+}
+
 impl Allocate for FinishTime {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
         let seen = Speeds::own(self.sight, self.reference).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
+        let centre = (self.solver == Solver::Embedded).then(|| self.centre(seen)).flatten();
+        if let Some(centre) = centre {
+            return Ok(centre);
+        }
         let pairs = self.sight == Sight::Packed;
         let classes = Classes::new(seen, Traits { pairs, progress: true, ..Traits::default() })?;
         let race = Race::new(seen, &classes, self.weighted);
-        let solver = if self.solver == Solver::Vertex { Solver::Interior } else { self.solver };
+        let solver = match self.solver {
+            Solver::Vertex | Solver::Embedded => Solver::Interior,
+            other => other,
+        };
         Ok(match race.run(solver) {
             Some((spread, ratio)) => spread.allocation(&classes, ratio),
             None if race.runners.is_empty() => {
@@ -63,16 +82,23 @@ impl Allocate for FinishTime {
     }
 }
 
-/// Steps left, age, and time that counts as fair, of a class that has steps left.
+/// Steps left, age, and time that counts as fair, of a class or a job that has steps left.
 #[derive(Clone, Copy, Debug)]
-struct Runner {
-    class: usize,
-    steps: f64,
-    age: f64,
-    fair: f64,
+pub(super) struct Runner {
+    /// Which class, or which job where classes do not count.
+    pub(super) row: usize,
+    pub(super) steps: f64,
+    pub(super) age: f64,
+    pub(super) fair: f64,
 }
 
 impl Runner {
+    fn new(row: usize, job: &JobRow, isolated: f64, weighted: bool) -> Runner {
+        let fair = job.finish_credit + job.steps_left / isolated;
+        let fair = if weighted { fair / job.weight } else { fair };
+        Runner { row, steps: job.steps_left, age: job.age_secs, fair }
+    }
+
     /// Throughput that meets a ratio; infinite if none does.
     fn need(&self, ratio: f64) -> f64 {
         let left = ratio * self.fair - self.age;
@@ -96,10 +122,7 @@ impl<'a> Race<'a> {
     fn new(instance: &'a Instance, classes: &'a Classes, weighted: bool) -> Race<'a> {
         let isolated = isolated_rates(instance);
         let runner = |(class, job): (usize, usize)| {
-            let row = &instance.jobs[job];
-            let fair = row.finish_credit + row.steps_left / isolated[job];
-            let fair = if weighted { fair / row.weight } else { fair };
-            Runner { class, steps: row.steps_left, age: row.age_secs, fair }
+            Runner::new(class, &instance.jobs[job], isolated[job], weighted)
         };
         let heads = classes.rows.iter().map(|class| class.job).enumerate();
         let runners = heads.map(runner).filter(|runner| runner.steps > 0.0).collect();
@@ -137,20 +160,20 @@ impl<'a> Race<'a> {
     fn solve(&self, ratio: f64, solver: Solver) -> Result<Spread, crate::lp::LpError> {
         let mut floors = vec![Floor::default(); self.classes.rows.len()];
         for runner in &self.runners {
-            floors[runner.class].slope = runner.need(ratio);
+            floors[runner.row].slope = runner.need(ratio);
         }
         Formulation::new(self.instance, self.classes, &floors, Goal::Level).solve(solver)
     }
 
     fn worst(&self, throughput: &[f64]) -> f64 {
-        self.runners.iter().map(|runner| runner.ratio(throughput[runner.class])).fold(0.0, f64::max)
+        self.runners.iter().map(|runner| runner.ratio(throughput[runner.row])).fold(0.0, f64::max)
     }
 
     /// The ratio below which prices say that nobody can get: what all needs together cost there is
     /// the worth of the whole cluster.
     fn bound(&self, spread: &Spread, ratio: f64, low: f64) -> f64 {
         let cost = |ratio: f64| -> f64 {
-            let cost = |runner: &Runner| match spread.prices[runner.class] {
+            let cost = |runner: &Runner| match spread.prices[runner.row] {
                 // Prices of nothing are rounding; times an endless need they would count.
                 price if price > 0.0 => price * runner.need(ratio),
                 _ => 0.0,
@@ -183,7 +206,6 @@ impl<'a> Race<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::allocate::JobRow;
     use hostler_core::random::Random;
     use proptest::prelude::*;
 
@@ -226,6 +248,17 @@ mod tests {
             let race = Race::new(&instance, &classes, weighted);
             let (expected, found) = (halved(&race), race.run(Solver::Interior).unwrap().1);
             prop_assert!((found - expected).abs() < 1e-5 * expected, "{} {}", found, expected);
+        }
+
+        #[test]
+        fn the_middle_of_the_best_is_best(seed: u64, jobs in 1usize..25) {
+            let instance = drawn(seed, jobs);
+            let best = FinishTime::new(Sight::Aware).allocate(&instance).unwrap();
+            let centre = FinishTime { solver: Solver::Embedded, ..FinishTime::new(Sight::Aware) };
+            let found = centre.centre(&instance).unwrap();
+            let off = (found.objective - best.objective).abs();
+            prop_assert!(off < 1e-6 * best.objective, "{} {}", found.objective, best.objective);
+            prop_assert!(crate::allocate::violation(&instance, &found) < 1e-9);
         }
     }
 }

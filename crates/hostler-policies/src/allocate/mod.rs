@@ -13,6 +13,7 @@ mod check;
 mod classes;
 mod closed;
 mod fifo;
+mod finish_path;
 mod finish_time;
 mod formulate;
 mod makespan;

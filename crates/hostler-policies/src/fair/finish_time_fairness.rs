@@ -11,7 +11,7 @@ use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 use super::rounds::Rounds;
 use super::settings::round_settings;
 use super::solver::Question;
-use super::{FlatSpeed, sight};
+use super::{FlatSpeed, sight, solver};
 use crate::allocate::FinishTime;
 
 const KIND: &str = "finish-time-fairness";
@@ -28,6 +28,7 @@ pub const DEF: PolicyDef = PolicyDef {
         let finish_time = FinishTime {
             reference: config.speed.reference(),
             weighted: config.weighted,
+            solver: solver(config.published, config.packed),
             ..FinishTime::new(sight(config.aware, config.packed))
         };
         let question = Question {
@@ -48,5 +49,7 @@ round_settings! {
         packed: bool = false,
         /// Speed that counts on every model when it is not aware.
         speed: FlatSpeed = FlatSpeed::Mean,
+        /// Whether to take the shares that the published solver ends at.
+        published: bool = false,
     }
 }

@@ -40,8 +40,13 @@ const POLICIES: &[Named] = &[
         false,
     ),
     Named("strategy_proof", "strategy-proof", "weighted = true", false),
-    Named("finish_time_fairness", "finish-time-fairness", "aware = false\nspeed = 'first'", true),
-    Named("finish_time_fairness_perf", "finish-time-fairness", "", false),
+    Named(
+        "finish_time_fairness",
+        "finish-time-fairness",
+        "aware = false\nspeed = 'first'\npublished = true",
+        true,
+    ),
+    Named("finish_time_fairness_perf", "finish-time-fairness", "published = true", false),
     Named("finish_time_fairness_packed", "finish-time-fairness", "packed = true", false),
     Named(
         "min_total_duration",
