@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId};
 use crate::reason::Reason;
+use crate::target::Dealings;
 use crate::units::{Mib, Milli, Span, Time};
 
 /// What a user submits.
@@ -231,6 +232,9 @@ pub struct Job {
     pub admitted: bool,
     /// A cancellation waits for its stop to be confirmed.
     pub cancelled: bool,
+    /// What rounds keep of it; none where nobody shares time out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dealings: Option<Box<Dealings>>,
 }
 
 /// Where a job stands.

@@ -79,6 +79,8 @@ pub enum Need {
     Deadlines,
     /// Jobs whose speed by GPU model is known.
     Speeds,
+    /// Jobs of one GPU at most.
+    SingleGpus,
 }
 
 impl fmt::Display for Need {
@@ -88,6 +90,7 @@ impl fmt::Display for Need {
             Need::Priorities => "every job has the same priority",
             Need::Deadlines => "no job has a deadline",
             Need::Speeds => "no table of speeds by GPU model",
+            Need::SingleGpus => "some jobs ask for more than one GPU",
         })
     }
 }

@@ -3,8 +3,6 @@
 //! A solver says which part of the time a job should spend on which GPU model; a round turns that
 //! into stays. Plain data: only `ClusterState::apply` keeps the accounts.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::id::{JobId, ModelId};
@@ -98,8 +96,6 @@ pub struct Round {
     pub number: u64,
     /// When it began.
     pub began: Time,
-    /// The turns, each under every member of its team.
-    pub turns: BTreeMap<JobId, Turn>,
     /// Whether the executor said that nothing more will come of it.
     pub over: bool,
 }
@@ -113,4 +109,35 @@ pub struct Account {
     pub served: Span,
     /// Time that it should have had and did not, before the last solution; in microseconds.
     pub deficit: i64,
+}
+
+/// What rounds keep of one job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dealings {
+    /// Accounts of the job by itself, by model; what is missing is empty.
+    pub accounts: Vec<Account>,
+    /// Where it stood when it was last solved for.
+    pub standing: Option<Standing>,
+    /// Its last turn, and the number of the round.
+    pub turn: Option<(u64, Turn)>,
+}
+
+impl Dealings {
+    /// The account for a model.
+    pub(crate) fn account(&mut self, model: ModelId) -> &mut Account {
+        if self.accounts.len() <= model.index() {
+            self.accounts.resize(model.index() + 1, Account::default());
+        }
+        &mut self.accounts[model.index()]
+    }
+}
+
+impl Account {
+    /// What was due in the time since the last solution becomes a deficit.
+    pub(crate) fn close(&mut self, elapsed: Span) {
+        let due = i128::from(self.share) * i128::from(elapsed.0) / i128::from(Target::ALL);
+        let missed = (due - i128::from(self.served.0)).clamp(i64::MIN.into(), i64::MAX.into());
+        let deficit = self.deficit.saturating_add(missed as i64);
+        *self = Account { share: 0, served: Span::ZERO, deficit };
+    }
 }

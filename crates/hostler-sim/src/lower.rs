@@ -203,8 +203,15 @@ impl Workload {
             (one_priority, Need::Priorities),
             (no_deadline, Need::Deadlines),
             (self.site.physics.profiles.is_empty(), Need::Speeds),
+            (self.has_gangs(), Need::SingleGpus),
         ];
         lacks.into_iter().filter(|(lacking, _)| *lacking).map(|(_, need)| need).collect()
+    }
+
+    fn has_gangs(&self) -> bool {
+        let gpus = |task: &TaskRow| u64::from(task.gpu_milli.or(0)) * u64::from(task.count);
+        let milli = |job: &JobRow| self.trace.tasks[job.tasks()].iter().map(gpus).sum::<u64>();
+        self.trace.jobs.iter().any(|job| milli(job) > 1000)
     }
 
     /// The jobs, in order of submission.

@@ -136,6 +136,14 @@ pub struct Input {
     pub estimates: Option<PathBuf>,
 }
 
+impl Input {
+    /// Whether it is the embedded example, on its own machines and at its own speeds.
+    pub fn is_example(&self) -> bool {
+        let Input { trace, cluster, scenario, throughputs, estimates: _ } = self;
+        trace.is_none() && cluster.is_none() && scenario.is_none() && throughputs.is_none()
+    }
+}
+
 /// Compute figures and findings from a recorded workload.
 ///
 /// Reads native tables, the tables of Alibaba's PAI trace of 2020, or a CSV of its job simulator,

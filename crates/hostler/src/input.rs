@@ -75,7 +75,8 @@ pub fn load(input: &Input) -> Result<Loaded> {
     let scenario = input.scenario.as_deref().map(read_scenario).transpose()?;
     let table = throughputs(input, scenario.as_ref())?;
     let model = input.estimates.as_deref().map(read_model).transpose()?;
-    let scenario = input.scenario.clone().zip(scenario);
+    let own = input.is_example().then(|| (PathBuf::from("example"), example::scenario()));
+    let scenario = input.scenario.clone().zip(scenario).or(own);
     let site = Site { cluster, scenario, table, model };
     let workload = site.workload(trace)?;
     warn_of_gangs(workload.jobs_without_gang());

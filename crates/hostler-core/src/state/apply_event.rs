@@ -190,6 +190,7 @@ impl ClusterState {
             phase_since: self.now,
             admitted: false,
             cancelled: false,
+            dealings: None,
         };
         self.note_change();
         watch.submitted(self.now, &job);

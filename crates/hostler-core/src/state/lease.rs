@@ -111,7 +111,7 @@ impl ClusterState {
             job.ledger.waited += self.now.since(job.phase_since);
         }
         self.loads.remove(&job_id);
-        self.forget_turns(job_id);
+        self.forget_turns(&job);
         job.phase = Phase::Done(ending);
         job.phase_since = self.now;
         watch.retired(self.now, self, &job);

@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterState;
 use crate::id::{JobId, ModelId};
+use crate::job::Job;
 use crate::placement::Lease;
-use crate::target::{Account, Round, Solution, Standing, Target, Team, Turn};
+use crate::target::{Account, Dealings, Round, Solution, Standing, Team, Turn};
 use crate::units::{Span, Time};
 
 /// Shares of time and rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Turns {
+    /// Accounts of pairs; those of single jobs are with the jobs.
     #[serde(with = "as_list")]
-    accounts: BTreeMap<(Team, ModelId), Account>,
-    standings: BTreeMap<JobId, Standing>,
+    pairs: BTreeMap<(Team, ModelId), Account>,
     round: Option<Round>,
     /// When the last solution came and which step it looked at.
     solved: Option<(Time, u64)>,
@@ -27,15 +28,6 @@ pub(super) struct Turns {
     catalogue: u64,
     solves: u64,
     fallbacks: u64,
-    /// Whether any account is one of a pair.
-    pairs: bool,
-}
-
-impl Turns {
-    fn credit(&mut self, key: (Team, ModelId), time: Span) {
-        self.pairs |= key.0.second.is_some();
-        self.accounts.entry(key).or_default().served += time;
-    }
 }
 
 /// A map as a list of its entries: text formats take only text as keys.
@@ -71,23 +63,50 @@ impl ClusterState {
 
     /// The turn of a job in this round.
     pub fn turn(&self, job: JobId) -> Option<Turn> {
-        self.round()?.turns.get(&job).copied()
+        let (number, turn) = self.dealings(job)?.turn?;
+        (self.round()?.number == number).then_some(turn)
     }
 
     /// What a team was to receive and received on a model since the last solution, up to its last
     /// settlement.
     pub fn account(&self, team: Team, model: ModelId) -> Account {
-        self.turns.accounts.get(&(team, model)).copied().unwrap_or_default()
+        let account = match team.second {
+            None => self.dealings(team.first).and_then(|own| own.accounts.get(model.index())),
+            Some(_) => self.turns.pairs.get(&(team, model)),
+        };
+        account.copied().unwrap_or_default()
     }
 
-    /// Accounts that are not empty, by team and model.
-    pub fn accounts(&self) -> impl Iterator<Item = (Team, ModelId, Account)> {
-        self.turns.accounts.iter().map(|((team, model), account)| (*team, *model, *account))
+    /// Accounts of pairs that are not empty, by team and model.
+    pub fn pair_accounts(&self) -> impl Iterator<Item = (Team, ModelId, Account)> {
+        self.turns.pairs.iter().map(|((team, model), account)| (*team, *model, *account))
     }
 
     /// Where a job stood when it was last solved for.
     pub fn standing(&self, job: JobId) -> Option<Standing> {
-        self.turns.standings.get(&job).copied()
+        self.dealings(job)?.standing
+    }
+
+    fn dealings(&self, job: JobId) -> Option<&Dealings> {
+        self.jobs.get(job.0)?.dealings.as_deref()
+    }
+
+    /// What rounds keep of a job that is not over, made when there is nothing yet.
+    fn dealings_mut(&mut self, job: JobId) -> Option<&mut Dealings> {
+        Some(self.jobs.get_mut(job.0)?.dealings.get_or_insert_default())
+    }
+
+    fn account_mut(&mut self, team: Team, model: ModelId) -> Option<&mut Account> {
+        match team.second {
+            None => self.dealings_mut(team.first).map(|own| own.account(model)),
+            Some(_) => Some(self.turns.pairs.entry((team, model)).or_default()),
+        }
+    }
+
+    fn credit(&mut self, (team, model): (Team, ModelId), time: Span) {
+        if let Some(account) = self.account_mut(team, model) {
+            account.served += time;
+        }
     }
 
     /// When the last solution came.
@@ -158,12 +177,17 @@ impl ClusterState {
         let now = self.now;
         let next = self.turns.round.as_ref().map_or(0, |round| round.number + 1);
         if begins || self.turns.round.is_none() {
-            let turns = BTreeMap::new();
-            self.turns.round = Some(Round { number: next, began: now, turns, over: false });
+            self.turns.round = Some(Round { number: next, began: now, over: false });
         }
-        let round = self.turns.round.as_mut().expect("made above");
+        let number = self.turns.round.as_ref().expect("made above").number;
         for turn in turns {
-            turn.team.members().for_each(|job| _ = round.turns.insert(job, *turn));
+            turn.team.members().for_each(|job| self.set_turn(job, number, *turn));
+        }
+    }
+
+    fn set_turn(&mut self, job: JobId, number: u64, turn: Turn) {
+        if let Some(own) = self.dealings_mut(job) {
+            own.turn = Some((number, turn));
         }
     }
 
@@ -177,23 +201,25 @@ impl ClusterState {
     pub(super) fn solved(&mut self, based_on: u64, solution: &Solution) {
         self.settle();
         let elapsed = self.turns.solved.map_or(Span::ZERO, |(at, _)| self.now.since(at));
-        for account in self.turns.accounts.values_mut() {
-            let due = i128::from(account.share) * i128::from(elapsed.0) / i128::from(Target::ALL);
-            let missed =
-                (due - i128::from(account.served.0)).clamp(i64::MIN.into(), i64::MAX.into());
-            let deficit = account.deficit.saturating_add(missed as i64);
-            *account = Account { share: 0, served: Span::ZERO, deficit };
+        let jobs = self.jobs.iter_mut().filter_map(|job| job.dealings.as_deref_mut());
+        for own in jobs {
+            own.accounts.iter_mut().for_each(|account| account.close(elapsed));
+            own.standing = None;
         }
+        self.turns.pairs.values_mut().for_each(|account| account.close(elapsed));
         for target in &solution.targets {
-            if target.team.members().all(|job| self.jobs.get(job.0).is_some()) {
-                let key = (target.team, target.model);
-                self.turns.accounts.entry(key).or_default().share = target.share;
+            if target.team.members().all(|job| self.jobs.get(job.0).is_some())
+                && let Some(account) = self.account_mut(target.team, target.model)
+            {
+                account.share = target.share;
             }
         }
-        self.turns.accounts.retain(|_, account| *account != Account::default());
-        self.turns.pairs = self.turns.accounts.keys().any(|(team, _)| team.second.is_some());
-        let alive = solution.standings.iter().filter(|own| self.jobs.get(own.job.0).is_some());
-        self.turns.standings = alive.map(|standing| (standing.job, *standing)).collect();
+        self.turns.pairs.retain(|_, account| *account != Account::default());
+        for standing in &solution.standings {
+            if let Some(own) = self.dealings_mut(standing.job) {
+                own.standing = Some(*standing);
+            }
+        }
         self.turns.solved = Some((self.now, based_on));
         self.turns.asked = self.turns.asked.filter(|asked| *asked != based_on);
         self.turns.solves += 1;
@@ -207,7 +233,7 @@ impl ClusterState {
         for lease in self.leases.iter() {
             credits.extend(self.account_key(lease).map(|key| (key, now.since(lease.settled))));
         }
-        credits.into_iter().for_each(|(key, time)| self.turns.credit(key, time));
+        credits.into_iter().for_each(|(key, time)| self.credit(key, time));
         self.leases.iter_mut().for_each(|lease| lease.settled = now);
     }
 
@@ -218,32 +244,25 @@ impl ClusterState {
             return;
         }
         if let Some(key) = self.account_key(lease) {
-            self.turns.credit(key, self.now.since(lease.settled));
+            self.credit(key, self.now.since(lease.settled));
         }
     }
 
-    /// Forgets a job that is over.
-    pub(super) fn forget_turns(&mut self, job: JobId) {
+    /// Forgets a job that is over, and that others had turns together with it.
+    pub(super) fn forget_turns(&mut self, job: &Job) {
         self.note_change();
-        if self.turns.solved.is_none() && self.turns.round.is_none() {
-            return;
+        let id = job.id;
+        if !self.turns.pairs.is_empty() {
+            self.turns.pairs.retain(|(team, _), _| !team.has(id));
         }
-        let alone = (Team::alone(job), ModelId(0))..=(Team::alone(job), ModelId(u32::MAX));
-        let own: Vec<(Team, ModelId)> =
-            self.turns.accounts.range(alone).map(|(key, _)| *key).collect();
-        own.iter().for_each(|key| _ = self.turns.accounts.remove(key));
-        if self.turns.pairs {
-            self.turns.accounts.retain(|(team, _), _| !team.has(job));
-        }
-        self.turns.standings.remove(&job);
-        if let Some(round) = &mut self.turns.round {
-            // The other of a pair keeps its turn, by itself.
-            if let Some(turn) = round.turns.remove(&job)
-                && let Some(other) = turn.team.members().find(|member| *member != job)
-            {
-                let alone = Turn { team: Team::alone(other), model: turn.model };
-                round.turns.insert(other, alone);
-            }
+        let turn = job.dealings.as_deref().and_then(|own| own.turn);
+        let Some((number, turn)) = turn else { return };
+        let other = turn.team.members().find(|member| *member != id);
+        // The other of a pair keeps its turn, by itself.
+        if let Some(other) = other.filter(|_| self.round().is_some_and(|now| now.number == number))
+        {
+            let alone = Turn { team: Team::alone(other), model: turn.model };
+            self.set_turn(other, number, alone);
         }
     }
 }

@@ -18,7 +18,7 @@ const KIND: &str = "allox";
 pub const DEF: PolicyDef = PolicyDef {
     kind: KIND,
     summary: "jobs matched to GPUs so that completion times sum to the least; single GPUs",
-    needs: &[Need::Speeds],
+    needs: &[Need::Speeds, Need::SingleGpus],
     settings: Config::SETTINGS,
     defaults: defaults::<Config>,
     build: |table| {

@@ -191,8 +191,7 @@ impl Ranking {
 
     /// Pairs that have an account.
     fn pairs(&self, view: &View<'_>) -> Vec<Turn> {
-        let accounts =
-            view.accounts().filter(|(team, _, account)| team.second.is_some() && account.share > 0);
+        let accounts = view.pair_accounts().filter(|(_, _, account)| account.share > 0);
         accounts.map(|(team, model, _)| Turn { team, model }).collect()
     }
 }

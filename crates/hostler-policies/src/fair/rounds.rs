@@ -85,7 +85,7 @@ impl Policy for Rounds {
         self.roster.refresh(view);
         self.turn_away(view, plan);
         let begins = wake == Wake::Round;
-        if self.wants_solution(view, begins) {
+        if self.wants_solution(view, plan, begins) {
             match self.solution_due(view) {
                 // The answer comes at once, or the next question finds it outstanding.
                 None => return plan.solve(),
@@ -115,10 +115,14 @@ impl Rounds {
         }
     }
 
-    /// Whether a solution would be of use now: inside a round, only to those who wait.
-    fn wants_solution(&self, view: &View<'_>, begins: bool) -> bool {
-        let usable = begins || (self.rules.reuse && self.roster.waiting(view).next().is_some());
-        usable && view.solve_asked().is_none() && view.solution_is_stale()
+    /// Whether a solution would be of use now: inside a round, only to those who wait, and only
+    /// when something is free for them.
+    fn wants_solution(&self, view: &View<'_>, plan: &Plan<'_>, begins: bool) -> bool {
+        let room = || free_gpus(view, plan).iter().any(|milli| *milli > 0);
+        let waits = || self.roster.waiting(view).next().is_some();
+        view.solve_asked().is_none()
+            && view.solution_is_stale()
+            && (begins || (self.rules.reuse && waits() && room()))
     }
 
     /// When the next solution may come; none when it may come now. What was solved before time

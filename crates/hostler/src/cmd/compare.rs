@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use hostler_core::id::NodeId;
 use hostler_core::metrics::{Heat, Metrics, Series, Summary, Which, percentile};
+use hostler_core::policy::{Need, PolicyDef};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
@@ -114,10 +115,17 @@ pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String>
     (most > 0).then(|| format!("{most} jobs ask for more than the whole cluster has: rejected."))
 }
 
+/// How often policies solve at most when they were not named: a comparison of all is to be quick.
+const SOLVING: &str = "gap_secs=360";
+const SOLVING_NOTE: &str = "Policies that share time out solve every 360 s at most here; one that is named solves at \
+     every change.";
+
 /// The policies that were asked for, or all.
 fn choose(args: &Compare) -> Result<Vec<Chosen>> {
     if args.policies.is_empty() {
-        let all = hostler_policies::all().map(|def| Chosen::new(def.kind, std::iter::empty()));
+        let solves = |def: &PolicyDef| def.needs.contains(&Need::Speeds);
+        let all = hostler_policies::all()
+            .map(|def| Chosen::new(def.kind, solves(def).then_some(SOLVING).into_iter()));
         return all.collect();
     }
     let named = args.policies.iter().map(|text| Chosen::parse(text));
@@ -145,6 +153,10 @@ fn keep_applicable(
             }
             None => kept.push(policy),
         }
+    }
+    if kept.iter().any(|policy| policy.def.needs.contains(&Need::Speeds)) {
+        say(SOLVING_NOTE);
+        notes.push(SOLVING_NOTE.to_owned());
     }
     (kept, notes)
 }
