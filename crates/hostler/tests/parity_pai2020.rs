@@ -159,20 +159,36 @@ fn every_row_on_the_published_inputs_is_met() {
     }
 }
 
+/// Writes a table for one test.
+fn written(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).expect("the folder for tests can be written to");
+    path
+}
+
+/// A V100 node with 2 GPUs and 30.72 CPUs taken is used to 28.5 per cent, which the original's
+/// arithmetic rounds down: as much as the other V100 nodes, so job 2 joins job 0 there, and job 3
+/// finds 6 GPUs together only when job 2 is done.
+#[test]
+fn half_a_per_cent_is_rounded_as_in_the_original() {
+    let text = "job_id,num_inst,submit_time,num_cpu,num_gpu,gpu_type,duration,user\n\
+                0,1,0,30.72,2,V100,1000,u\n1,47,0,5.28,4.04,V100,1000,u\n\
+                2,1,0,1,1,V100,500,u\n3,1,0,1,6,V100,100,u\n";
+    let result = run(&written("half-per-cent.csv", text), "fifo", BALANCE);
+    assert_close("mean completion", &result["avg_jct_s"], (48.0 * 1000.0 + 500.0 + 600.0) / 50.0);
+    assert_close("mean wait", &result["avg_wait_s"], 500.0 / 50.0);
+}
+
 #[test]
 fn a_job_that_fits_no_node_is_named() {
-    let folder = std::env::temp_dir().join(format!("hostler-parity-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder for the test");
-    let file = folder.join("jobs.csv");
     let text = "job_id,num_inst,submit_time,num_cpu,num_gpu,gpu_type,duration,user\n\
                 7,1,0,1,9,V100,10,u\n8,1,0,1,1,V100,10,u\n";
-    std::fs::write(&file, text).expect("a file for the test");
+    let file = written("no-node.csv", text);
     let output = Command::new(env!("CARGO_BIN_EXE_hostler"))
         .args(["parity", "pai2020", "--policy", "fifo", "--cluster", "hetero", "--trace"])
         .arg(&file)
         .output()
         .expect("the program runs");
-    std::fs::remove_dir_all(&folder).expect("the folder is there");
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("1 jobs can never run on this cluster, among them 7"), "{told}");

@@ -198,7 +198,9 @@ impl Capacity {
     pub fn booked_shares(&self, id: NodeId) -> [Option<f64>; 3] {
         let node = &self.nodes[id.index()];
         let (cpu, mem) = self.sizes[id.index()];
-        let share = |free: u32, all: u32| (all > 0).then(|| f64::from(all - free) / f64::from(all));
+        // What is free is divided, not what is taken: the published simulator does so, and halves
+        // of a per cent are rounded by the last bit.
+        let share = |free: u32, all: u32| (all > 0).then(|| 1.0 - f64::from(free) / f64::from(all));
         let gpus = u32::from(node.device_count) * 1000;
         let gpu = if gpus == 0 { None } else { share(self.gpu_free(id).0, gpus) };
         [gpu, share(node.cpu.0, cpu.0), share(node.mem.0, mem.0)]
