@@ -19,7 +19,7 @@ pub struct Fifo {
 impl Allocate for Fifo {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
-        let mut floor = Floor::new(instance);
+        let mut floor = Floor::new(instance, false);
         for (index, job) in instance.jobs.iter().enumerate() {
             if let Some(gpu) = job.held_type {
                 floor.take(index, job, gpu);
@@ -51,7 +51,7 @@ impl Fifo {
 }
 
 /// As `Fifo`, by the draws of the published policy: whoever is next takes the type of a job that
-/// is gone, and the others draw. Remembers who had what; a new one goes by `JobRow::held_type`.
+/// is gone, and the others draw, whether they make progress there or not. Remembers who had what; a new one goes by `JobRow::held_type`.
 ///
 /// The objective is the number of jobs that run.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Allocate for FifoPublished {
                 self.types.entry(job.number).or_insert(gpu);
             }
         }
-        let mut floor = Floor::new(instance);
+        let mut floor = Floor::new(instance, true);
         let jobs: BTreeMap<u32, usize> =
             instance.jobs.iter().enumerate().map(|(index, job)| (job.number, index)).collect();
         let waits = |job: &&JobRow| !self.types.contains_key(&job.number);
@@ -119,6 +119,9 @@ impl Allocate for FifoPublished {
 pub struct FifoPerf {
     /// Types in the order in which equal rates are decided; those not named come last, in order.
     pub tie_order: Vec<usize>,
+    /// Whether GPUs on which a job makes no progress are room for it, as in the published policy:
+    /// if no others are left it holds them without running, and the queue goes on behind it.
+    pub zero_is_room: bool,
 }
 
 impl Allocate for FifoPerf {
@@ -130,7 +133,7 @@ impl Allocate for FifoPerf {
 
 impl FifoPerf {
     fn pass<'a>(&self, instance: &'a Instance) -> Floor<'a> {
-        let mut floor = Floor::new(instance);
+        let mut floor = Floor::new(instance, self.zero_is_room);
         for (index, job) in instance.jobs.iter().enumerate() {
             let Some(gpu) = self.fastest(&floor, job) else { break };
             floor.take(index, job, gpu);
@@ -209,16 +212,19 @@ struct Floor<'a> {
     instance: &'a Instance,
     free: Vec<f64>,
     types: Vec<Option<usize>>,
+    /// Whether GPUs on which a job makes no progress are room for it.
+    zero_is_room: bool,
 }
 
 impl<'a> Floor<'a> {
-    fn new(instance: &'a Instance) -> Floor<'a> {
+    fn new(instance: &'a Instance, zero_is_room: bool) -> Floor<'a> {
         let types = vec![None; instance.jobs.len()];
-        Floor { instance, free: instance.workers.clone(), types }
+        Floor { instance, free: instance.workers.clone(), types, zero_is_room }
     }
 
     fn has_room(&self, job: &JobRow, gpu: usize) -> bool {
-        job.rates[gpu] > 0.0 && self.free[gpu] >= f64::from(job.gang)
+        let runs = job.rates[gpu] > 0.0 || self.zero_is_room;
+        runs && self.free[gpu] >= f64::from(job.gang)
     }
 
     fn take(&mut self, index: usize, job: &JobRow, gpu: usize) {

@@ -27,7 +27,7 @@ pub const DEF: PolicyDef = PolicyDef {
         let Config { aware, packed, published, seed, .. } = config;
         let question = Question { packed, ..Question::new() };
         let make = move |view: &View<'_>| -> Box<dyn Allocate> {
-            let alone = FifoPerf { tie_order: by_name(view) };
+            let alone = FifoPerf { tie_order: by_name(view), zero_is_room: published };
             match (packed, aware) {
                 (true, _) => Box::new(FifoPacked { alone }),
                 (false, true) => Box::new(alone),
@@ -45,7 +45,8 @@ round_settings! {
         aware: bool = true,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Whether models are drawn as published, when it is not aware.
+        /// Whether it does as published: a job holds GPUs of no use to it when no others are left,
+        /// and models are drawn as published when it is not aware.
         published: bool = false,
     }
 }

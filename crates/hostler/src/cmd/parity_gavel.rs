@@ -76,8 +76,8 @@ const POLICIES: &[Named] = &[
         false,
     ),
     Named("fifo", "fifo-fastest", "aware = false\npublished = true", true),
-    Named("fifo_perf", "fifo-fastest", "", false),
-    Named("fifo_packed", "fifo-fastest", "packed = true", false),
+    Named("fifo_perf", "fifo-fastest", "published = true", false),
+    Named("fifo_packed", "fifo-fastest", "packed = true\npublished = true", false),
     Named("allox", "allox", "", false),
 ];
 

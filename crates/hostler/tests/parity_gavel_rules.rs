@@ -1,0 +1,73 @@
+//! Rules of the published Gavel simulator that its golden rows do not touch, through the program.
+//!
+//! Small cases: what is expected follows from the rules by hand, or is what an event-driven
+//! restatement of the original gives.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+/// A job: what it is, its steps, its GPUs, its weight and when it arrives.
+type Job = (&'static str, u64, u32, f64, f64);
+
+/// Writes a file for one test.
+fn written(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).expect("the folder for tests can be written to");
+    path
+}
+
+/// Runs jobs under a policy; `name` tells the files of tests apart.
+fn run(name: &str, speeds: &Value, jobs: &[Job], cluster: &str, policy: &str) -> Output {
+    let line = |(kind, steps, gpus, weight, at): &Job| {
+        format!("{kind}\trun\tjob\t--steps\t0\t{steps}\t{gpus}\t{weight}\t-1\t{at}\n")
+    };
+    let lines: String = jobs.iter().map(line).collect();
+    Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .args(["parity", "gavel", "--json", "--policy", policy, "--cluster", cluster])
+        .arg("--trace")
+        .arg(written(&format!("{name}.trace"), &lines))
+        .arg("--throughputs")
+        .arg(written(&format!("{name}.json"), &speeds.to_string()))
+        .output()
+        .expect("the program runs")
+}
+
+fn result(name: &str, speeds: &Value, jobs: &[Job], cluster: &str, policy: &str) -> Value {
+    let output = run(name, speeds, jobs, cluster, policy);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{policy}: {told}");
+    serde_json::from_slice(&output.stdout).expect("the program prints JSON")
+}
+
+/// Checks the seconds from arrival to completion of every job.
+fn assert_times(policy: &str, result: &Value, expected: &[f64]) {
+    let times = result["jcts_s"].as_array().expect("a list of times");
+    let times: Vec<f64> = times.iter().map(|time| time.as_f64().expect("a number")).collect();
+    let close = |(got, expected): (&f64, &f64)| (got - expected).abs() < 0.01;
+    let met = times.len() == expected.len() && times.iter().zip(expected).all(close);
+    assert!(met, "{policy}: {times:?}, expected {expected:?}");
+}
+
+/// Speeds on the first two types.
+fn two_types(kinds: &[(&str, f64, f64)]) -> Value {
+    let mut speeds = json!({"v100": {}, "p100": {}});
+    for (kind, fast, slow) in kinds {
+        speeds["v100"][*kind]["null"] = json!(fast);
+        speeds["p100"][*kind]["null"] = json!(slow);
+    }
+    speeds
+}
+
+/// The second job holds a GPU on which it does nothing, and the third runs behind it.
+#[test]
+fn a_job_in_the_queue_holds_gpus_that_are_of_no_use_to_it() {
+    let speeds = two_types(&[("('pick', 1)", 10.0, 0.0), ("('any', 1)", 10.0, 5.0)]);
+    let jobs: [Job; 3] =
+        [("pick", 7200, 1, 1.0, 0.0), ("pick", 7200, 1, 1.0, 0.0), ("any", 7200, 1, 1.0, 0.0)];
+    for policy in ["fifo_perf", "fifo_packed"] {
+        let result = result(policy, &speeds, &jobs, "1:2:0", policy);
+        assert_times(policy, &result, &[720.0, 1440.0, 1440.0]);
+    }
+}
