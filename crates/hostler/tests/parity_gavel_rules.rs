@@ -71,3 +71,15 @@ fn a_job_in_the_queue_holds_gpus_that_are_of_no_use_to_it() {
         assert_times(policy, &result, &[720.0, 1440.0, 1440.0]);
     }
 }
+
+/// The first type has one GPU: too few for the job with two, whose share of it is not less for
+/// that.
+#[test]
+fn a_type_that_is_too_small_for_a_gang_is_shared_out_all_the_same() {
+    let speeds = two_types(&[("('two', 2)", 10.0, 6.0), ("('one', 1)", 10.0, 5.0)]);
+    let jobs: [Job; 3] =
+        [("two", 14400, 2, 1.0, 0.0), ("one", 14400, 1, 1.0, 0.0), ("one", 14400, 1, 1.0, 0.0)];
+    let policy = "max_min_fairness_perf";
+    let result = result("small-type", &speeds, &jobs, "1:2:0", policy);
+    assert_times(policy, &result, &[3480.0, 2160.0, 2340.0]);
+}

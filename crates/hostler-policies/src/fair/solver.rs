@@ -59,10 +59,8 @@ impl Solve for FairSolver {
         for (job, row) in jobs.iter().zip(&mut instance.jobs) {
             if let Some(known) = self.known.get(job) {
                 row.age_secs = known.age_secs;
-                // A rate of 0 may be that of a model that the job must not use.
-                for (rate, exact) in row.rates.iter_mut().zip(&known.rates) {
-                    *rate = if *rate > 0.0 { *exact } else { 0.0 };
-                }
+                // Also on models with too few GPUs for the job: the host knows what it wants.
+                row.rates.clone_from(&known.rates);
             }
         }
         if jobs.is_empty() {
