@@ -83,3 +83,20 @@ fn a_type_that_is_too_small_for_a_gang_is_shared_out_all_the_same() {
     let result = result("small-type", &speeds, &jobs, "1:2:0", policy);
     assert_times(policy, &result, &[3480.0, 2160.0, 2340.0]);
 }
+
+/// Speeds on the first type alone.
+fn one_type(kind: &str, speed: f64) -> Value {
+    json!({"v100": {kind: {"null": speed}}})
+}
+
+/// The second job arrives in the first one's only round. When that ends nobody runs and nobody
+/// will arrive, so the least time between solutions does not count.
+#[test]
+fn the_last_job_does_not_wait_for_the_next_solution() {
+    let jobs: [Job; 2] = [("lone", 527, 1, 1.0, 10.0), ("lone", 120, 1, 1.0, 12.0)];
+    for policy in ["fifo_perf", "max_min_fairness_perf"] {
+        let name = format!("tail-{policy}");
+        let result = result(&name, &one_type("('lone', 1)", 10.0), &jobs, "1:0:0", policy);
+        assert_times(policy, &result, &[52.7, 62.7]);
+    }
+}

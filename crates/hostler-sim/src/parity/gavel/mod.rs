@@ -204,17 +204,25 @@ pub fn run(
 fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> Engine<()> {
     let mut solver = policy.solver();
     let mut engine = Engine::new(policy, ());
-    while let Some((at, events)) = world.next(engine.wake()) {
+    let mut solve = |engine: &Engine<()>, world: &RoundWorld, based_on: u64| {
+        let solver = solver.as_mut()?;
+        solver.know(world.known());
+        let solution = Arc::new(solver.solve(&View::new(engine.state())));
+        Some(Event::Solved { based_on, solution })
+    };
+    while let Some((at, mut events)) = world.next(engine.wake()) {
+        let state = engine.state();
+        if world.is_stuck() && state.solution_is_stale() {
+            events.extend(solve(&engine, world, state.step()));
+        }
         let mut facts = Some(events);
         while let Some(events) = facts.take() {
             for decision in engine.step(at, events) {
                 world.submit(at, &decision);
             }
-            if let (Some(based_on), Some(solver)) = (engine.state().solve_asked(), &mut solver) {
-                solver.know(world.known());
-                let solution = Arc::new(solver.solve(&View::new(engine.state())));
-                facts = Some(vec![Event::Solved { based_on, solution }]);
-            }
+            let asked = engine.state().solve_asked();
+            let solved = asked.and_then(|based_on| solve(&engine, world, based_on));
+            facts = solved.map(|solved| vec![solved]);
         }
     }
     engine

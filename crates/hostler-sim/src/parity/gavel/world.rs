@@ -80,6 +80,8 @@ pub(super) struct RoundWorld {
     /// Answers to decisions, told at the same instant.
     answers: Vec<Event>,
     opened: bool,
+    /// Whether nobody ran in the last round and nobody will arrive.
+    stuck: bool,
     tally: Tally,
 }
 
@@ -104,6 +106,7 @@ impl RoundWorld {
             last: BTreeMap::new(),
             answers: Vec::new(),
             opened: false,
+            stuck: false,
             tally,
             workload,
         }
@@ -121,6 +124,12 @@ impl RoundWorld {
             rates: self.workload.rates[job].clone(),
         };
         jobs.map(|job| (JobId(job as u32), known(job))).collect()
+    }
+
+    /// Whether only a new solution can make anybody run: the original then forgets when it last
+    /// solved.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck
     }
 
     fn now(&self) -> Time {
@@ -273,7 +282,7 @@ impl RoundWorld {
 }
 
 impl Executor for RoundWorld {
-    fn next(&mut self, wake: Option<Time>) -> Option<(Time, Vec<Event>)> {
+    fn next(&mut self, _: Option<Time>) -> Option<(Time, Vec<Event>)> {
         let mut events = std::mem::take(&mut self.answers);
         if !events.is_empty() {
             return Some((self.now(), events));
@@ -286,14 +295,18 @@ impl Executor for RoundWorld {
         if self.tally.jcts.iter().all(|jct| !jct.is_nan()) {
             return None;
         }
-        if self.stays.is_empty() {
-            match (self.arrivals.get(self.next_arrival), wake) {
-                (Some(arrival), _) => self.tally.clock = self.tally.clock.max(*arrival),
-                (None, Some(wake)) => self.tally.clock = self.tally.clock.max(wake.secs_f64()),
-                (None, None) => return None,
+        match (self.stays.is_empty(), self.arrivals.get(self.next_arrival)) {
+            (false, _) => {
+                self.stuck = false;
+                self.play(&mut events);
             }
-        } else {
-            self.play(&mut events);
+            (true, Some(arrival)) => self.tally.clock = self.tally.clock.max(*arrival),
+            (true, None) => {
+                // A solution was of no help: nothing ever will be.
+                if std::mem::replace(&mut self.stuck, true) {
+                    return None;
+                }
+            }
         }
         self.submit_arrived(&mut events);
         events.push(Event::RoundEnded);
