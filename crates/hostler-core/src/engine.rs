@@ -249,7 +249,9 @@ impl<Watcher: Watch> Engine<Watcher> {
         match self.policy.cadence() {
             Cadence::EveryEvent => self.matters.then_some(Wake::Event),
             Cadence::Rounds(span) => {
-                let over = self.state.job_count() > 0 && self.state.round_is_over(span);
+                // Without jobs there is nothing to give turns to, unless the executor says so.
+                let told = self.state.round().is_some_and(|round| round.over);
+                let over = (told || self.state.job_count() > 0) && self.state.round_is_over(span);
                 match over && (self.matters || self.next_round(span).is_some()) {
                     true => Some(Wake::Round),
                     false => self.matters.then_some(Wake::Event),

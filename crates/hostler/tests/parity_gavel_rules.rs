@@ -100,3 +100,28 @@ fn the_last_job_does_not_wait_for_the_next_solution() {
         assert_times(policy, &result, &[52.7, 62.7]);
     }
 }
+
+/// The first job ends 3000 s after the solution, which counts as one for no job. The second one
+/// arrives 490 s later, too early for another, and waits until the third one arrives.
+#[test]
+fn a_cluster_that_falls_idle_solves_for_nobody() {
+    let jobs: [Job; 3] = [
+        ("lone", 30000, 1, 1.0, 10.0),
+        ("lone", 1000, 1, 1.0, 3500.0),
+        ("lone", 1000, 1, 1.0, 6000.0),
+    ];
+    let result = result("idle", &one_type("('lone', 1)", 10.0), &jobs, "1:0:0", "fifo_perf");
+    assert_times("fifo_perf", &result, &[3000.0, 2600.0, 200.0]);
+    assert_eq!(result["solves"], 3);
+}
+
+/// Jobs by themselves, with nothing to do in between. Types are dealt out in a new order whenever
+/// time goes on, also when the last job is done.
+#[test]
+fn orders_are_drawn_while_the_cluster_is_idle() {
+    let speeds = two_types(&[("('lone', 1)", 10.0, 5.0)]);
+    let job = |at: u32| ("lone", 1000 * u64::from(at), 1, 1.0, 3000.0 * f64::from(at));
+    let jobs: Vec<Job> = (1..=6).map(job).collect();
+    let result = result("orders", &speeds, &jobs, "1:1:0", "isolated");
+    assert_times("isolated", &result, &[100.0, 380.0, 600.0, 400.0, 640.0, 960.0]);
+}

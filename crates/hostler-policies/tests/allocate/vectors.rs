@@ -94,7 +94,9 @@ fn policy(name: &str) -> (Box<dyn Allocate>, &'static str) {
         }
         "nash_welfare_geo_mean" => (Box::new(StrategyProof), "objective"),
         "sjf_lecture" => (Box::new(Shortest), "objective_seconds"),
-        "fifo_perf" => (Box::new(FifoPerf { tie_order: vec![2, 1, 0], ..FifoPerf::default() }), "assignment"),
+        "fifo_perf" => {
+            (Box::new(FifoPerf { tie_order: vec![2, 1, 0], ..FifoPerf::default() }), "assignment")
+        }
         "allox" => (Box::new(Allox::default()), "assignment_cost"),
         other => panic!("no policy for `{other}`"),
     }

@@ -65,7 +65,7 @@ pub struct Outcome {
     pub lease_ext_pct: f64,
     /// Rounds in which somebody ran.
     pub rounds: u64,
-    /// Solutions.
+    /// Solutions for at least one job.
     pub solves: u64,
     /// Solutions that were not optimal.
     pub fallbacks: u64,
@@ -170,8 +170,8 @@ pub fn run(
 ) -> Result<Outcome, GavelError> {
     let workload = workload(rows, speeds, options)?;
     let mut world = RoundWorld::new(workload, rows, options);
-    let engine = play(&mut world, policy);
-    let (solves, fallbacks) = engine.state().solves();
+    let (engine, solves) = play(&mut world, policy);
+    let (_, fallbacks) = engine.state().solves();
     let tally = world.tally();
     let left: Vec<usize> = (0..rows.len()).filter(|job| tally.jcts[*job].is_nan()).collect();
     if !left.is_empty() {
@@ -200,14 +200,16 @@ pub fn run(
 
 /// Runs to the end. As `executor::run`, but the solver lives as long as the run and is told ages
 /// and speeds to the last bit: assignments that cost the same up to rounding are many, and which of
-/// them the original takes depends on it.
-fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> Engine<()> {
+/// them the original takes depends on it. Tells how many solutions there were for any job.
+fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> (Engine<()>, u64) {
     let mut solver = policy.solver();
+    let mut solves = 0;
     let mut engine = Engine::new(policy, ());
     let mut solve = |engine: &Engine<()>, world: &RoundWorld, based_on: u64| {
         let solver = solver.as_mut()?;
         solver.know(world.known());
         let solution = Arc::new(solver.solve(&View::new(engine.state())));
+        solves += u64::from(!solution.standings.is_empty());
         Some(Event::Solved { based_on, solution })
     };
     while let Some((at, mut events)) = world.next(engine.wake()) {
@@ -225,7 +227,7 @@ fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> Engine<()> {
             facts = solved.map(|solved| vec![solved]);
         }
     }
-    engine
+    (engine, solves)
 }
 
 /// Between the two values around a rank, in proportion, as the original's library has it.
