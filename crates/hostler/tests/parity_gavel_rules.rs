@@ -125,3 +125,20 @@ fn orders_are_drawn_while_the_cluster_is_idle() {
     let result = result("orders", &speeds, &jobs, "1:1:0", "isolated");
     assert_times("isolated", &result, &[100.0, 380.0, 600.0, 400.0, 640.0, 960.0]);
 }
+
+/// Checks that the jobs are refused with these words.
+fn assert_refused(name: &str, speeds: &Value, jobs: &[Job], cluster: &str, words: &str) {
+    let output = run(name, speeds, jobs, cluster, "max_min_fairness_perf");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains(words), "{told}");
+}
+
+/// Four GPUs in all, but no four of a type, and those of the larger type are of no use.
+#[test]
+fn a_gang_that_no_type_can_hold_is_refused_by_name() {
+    let speeds = two_types(&[("('one', 1)", 10.0, 5.0), ("('wide', 2)", 10.0, 0.0)]);
+    let jobs: [Job; 2] = [("one", 100, 1, 1.0, 0.0), ("wide", 100, 2, 1.0, 0.0)];
+    let words = "job 1: `wide` asks for 2 GPUs of one type; no type it runs on has as many";
+    assert_refused("wide", &speeds, &jobs, "1:3:0", words);
+}

@@ -101,6 +101,16 @@ pub enum GavelError {
         /// The kind.
         kind: String,
     },
+    /// A job with more GPUs than any type that it runs on has: the original loops for ever.
+    #[error("job {job}: `{kind}` asks for {gpus} GPUs of one type; no type it runs on has as many")]
+    TooLarge {
+        /// Line of the trace, from zero.
+        job: usize,
+        /// The kind.
+        kind: String,
+        /// GPUs that it asks for.
+        gpus: u32,
+    },
     /// Jobs that can never run: the original loops for ever.
     #[error("{count} jobs were never done, among them {jobs}; check throughputs and cluster")]
     NeverDone {
@@ -154,7 +164,12 @@ pub fn workload(
             let exact = speeds.steps_per_sec(&row.kind, name, row.gpus, false);
             exact.unwrap_or_else(|| profile.steps_per_sec(ModelId(model as u32), row.gpus, false))
         };
-        rates.push(TYPES.iter().enumerate().map(rate).collect());
+        let rate: Vec<f64> = TYPES.iter().enumerate().map(rate).collect();
+        let mut types = rate.iter().zip(options.gpus);
+        if !types.any(|(rate, gpus)| *rate > 0.0 && gpus >= row.gpus) {
+            return Err(GavelError::TooLarge { job, kind: row.kind.clone(), gpus: row.gpus });
+        }
+        rates.push(rate);
         let at = Time((row.arrival * 1e6).round() as u64);
         jobs.push((at, Arc::new(JobSpec { profile: Some(key), deadline, ..spec(job, row) })));
     }
