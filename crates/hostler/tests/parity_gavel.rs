@@ -183,7 +183,8 @@ fn told(output: &std::process::Output) -> String {
 
 #[test]
 fn a_kind_that_runs_nowhere_is_refused_by_name() {
-    let table = r#"{"v100": {"('stuck', 1)": {"null": 0}}, "k80": {"('stuck', 1)": {"null": 0}}}"#;
+    let table = r#"{"v100": {"('stuck', 1)": {"null": 0}}, "p100": {"('stuck', 1)": {"null": 0}},
+        "k80": {"('stuck', 1)": {"null": 0}}}"#;
     let throughputs = written("zero.json", table);
     let trace = written("zero.trace", &trace("stuck", -1.0, 2));
     let output = run(&Case { trace, throughputs, cluster: "2:2:2" }, "max_min_fairness_perf");

@@ -142,3 +142,14 @@ fn a_gang_that_no_type_can_hold_is_refused_by_name() {
     let words = "job 1: `wide` asks for 2 GPUs of one type; no type it runs on has as many";
     assert_refused("wide", &speeds, &jobs, "1:3:0", words);
 }
+
+#[test]
+fn a_speed_that_the_table_lacks_is_not_made_up() {
+    let speeds = two_types(&[("('one', 1)", 10.0, 5.0)]);
+    let jobs: [Job; 1] = [("one", 100, 1, 1.0, 0.0)];
+    let words = "job 0: no throughput of `one` at scale 1 on k80; add it to the table";
+    assert_refused("no-type", &speeds, &jobs, "2:2:1", words);
+    let jobs: [Job; 1] = [("one", 100, 2, 1.0, 0.0)];
+    let words = "job 0: no throughput of `one` at scale 2 on v100; add it to the table";
+    assert_refused("no-scale", &speeds, &jobs, "2:2:0", words);
+}

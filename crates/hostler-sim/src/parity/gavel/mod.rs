@@ -101,6 +101,18 @@ pub enum GavelError {
         /// The kind.
         kind: String,
     },
+    /// A job on GPUs on which nobody measured it.
+    #[error("job {job}: no throughput of `{kind}` at scale {gpus} on {model}; add it to the table")]
+    Unmeasured {
+        /// Line of the trace, from zero.
+        job: usize,
+        /// The kind.
+        kind: String,
+        /// GPUs that it asks for.
+        gpus: u32,
+        /// The GPU type.
+        model: &'static str,
+    },
     /// A job with more GPUs than any type that it runs on has: the original loops for ever.
     #[error("job {job}: `{kind}` asks for {gpus} GPUs of one type; no type it runs on has as many")]
     TooLarge {
@@ -159,12 +171,7 @@ pub fn workload(
         }
         runs.push(Span((row.steps as f64 / reference * 1e6).round() as u64));
         let deadline = row.slo.and_then(|slo| deadline(row, slo, &site.physics.profiles[&key]));
-        let profile = &site.physics.profiles[&key];
-        let rate = |(model, name): (usize, &&str)| {
-            let exact = speeds.steps_per_sec(&row.kind, name, row.gpus, false);
-            exact.unwrap_or_else(|| profile.steps_per_sec(ModelId(model as u32), row.gpus, false))
-        };
-        let rate: Vec<f64> = TYPES.iter().enumerate().map(rate).collect();
+        let rate = exact_rates(job, row, speeds, options)?;
         let mut types = rate.iter().zip(options.gpus);
         if !types.any(|(rate, gpus)| *rate > 0.0 && gpus >= row.gpus) {
             return Err(GavelError::TooLarge { job, kind: row.kind.clone(), gpus: row.gpus });
@@ -174,6 +181,25 @@ pub fn workload(
         jobs.push((at, Arc::new(JobSpec { profile: Some(key), deadline, ..spec(job, row) })));
     }
     Ok(Workload { site, jobs, truth: Truth::new(runs), rates })
+}
+
+/// Steps per second of a job on each type, as the table has it. What it lacks of types without
+/// GPUs is nothing.
+fn exact_rates(
+    job: usize,
+    row: &Row,
+    speeds: &Throughputs,
+    options: &Options,
+) -> Result<Vec<f64>, GavelError> {
+    let (kind, gpus) = (&row.kind, row.gpus);
+    let rate = |(model, there): (&'static str, u32)| {
+        let mut names = speeds.gpu_models().iter();
+        let name = names.find(|name| name.eq_ignore_ascii_case(model));
+        let exact = name.and_then(|name| speeds.steps_per_sec(kind, name, gpus, false));
+        let unmeasured = || GavelError::Unmeasured { job, kind: kind.clone(), gpus, model };
+        if there == 0 { Ok(exact.unwrap_or(0.0)) } else { exact.ok_or_else(unmeasured) }
+    };
+    TYPES.into_iter().zip(options.gpus).map(rate).collect()
 }
 
 /// Runs a trace under `policy`.
