@@ -16,6 +16,8 @@ use crate::view::View;
 pub struct Known {
     /// Seconds since it was submitted.
     pub age_secs: f64,
+    /// Weight, for policies that have any.
+    pub weight: f64,
     /// Steps per second on each GPU model, by id.
     pub rates: Vec<f64>,
 }

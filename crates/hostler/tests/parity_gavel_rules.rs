@@ -153,3 +153,22 @@ fn a_speed_that_the_table_lacks_is_not_made_up() {
     let words = "job 0: no throughput of `one` at scale 2 on v100; add it to the table";
     assert_refused("no-scale", &speeds, &jobs, "2:2:0", words);
 }
+
+#[test]
+fn weights_need_not_be_whole() {
+    let job = |weight: f64| ("lone", 36000, 1, weight, 0.0);
+    let jobs: [Job; 3] = [job(1.0), job(1.4), job(2.6)];
+    let policy = "max_min_fairness_perf";
+    let result = result("weights", &one_type("('lone', 1)", 10.0), &jobs, "1:0:0", policy);
+    assert_times(policy, &result, &[10800.0, 9720.0, 6840.0]);
+}
+
+#[test]
+fn a_weight_that_is_no_number_above_zero_is_refused() {
+    for (name, weight) in [("zero", 0.0), ("negative", -1.0), ("nan", f64::NAN)] {
+        let jobs: [Job; 1] = [("lone", 100, 1, weight, 0.0)];
+        let words = format!(":1: invalid `priority_weight`: `{weight}`");
+        let name = format!("weight-{name}");
+        assert_refused(&name, &one_type("('lone', 1)", 10.0), &jobs, "1:0:0", &words);
+    }
+}

@@ -59,6 +59,7 @@ impl Solve for FairSolver {
         for (job, row) in jobs.iter().zip(&mut instance.jobs) {
             if let Some(known) = self.known.get(job) {
                 row.age_secs = known.age_secs;
+                row.weight = if self.question.weighted { known.weight } else { 1.0 };
                 // Also on models with too few GPUs for the job: the host knows what it wants.
                 row.rates.clone_from(&known.rates);
             }

@@ -147,6 +147,8 @@ pub struct Workload {
     pub jobs: Vec<(Time, Arc<JobSpec>)>,
     /// True run times at reference speed.
     pub truth: Truth,
+    /// Weight of each job, as the trace has it.
+    pub weights: Vec<f64>,
     /// Steps per second of each job on each type, as the table has it.
     pub rates: Vec<Vec<f64>>,
 }
@@ -180,7 +182,8 @@ pub fn workload(
         let at = Time((row.arrival * 1e6).round() as u64);
         jobs.push((at, Arc::new(JobSpec { profile: Some(key), deadline, ..spec(job, row) })));
     }
-    Ok(Workload { site, jobs, truth: Truth::new(runs), rates })
+    let weights = rows.iter().map(|row| row.weight).collect();
+    Ok(Workload { site, jobs, truth: Truth::new(runs), weights, rates })
 }
 
 /// Steps per second of a job on each type, as the table has it. What it lacks of types without
@@ -239,8 +242,8 @@ pub fn run(
     })
 }
 
-/// Runs to the end. As `executor::run`, but the solver lives as long as the run and is told ages
-/// and speeds to the last bit: assignments that cost the same up to rounding are many, and which of
+/// Runs to the end. As `executor::run`, but the solver lives as long as the run and is told ages,
+/// weights and speeds to the last bit: assignments that cost the same up to rounding are many, and which of
 /// them the original takes depends on it. Tells how many solutions there were for any job.
 fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> (Engine<()>, u64) {
     let mut solver = policy.solver();
@@ -306,7 +309,8 @@ fn spec(job: usize, row: &Row) -> JobSpec {
         group: None,
         kind: JobKind::Training,
         gangs: Box::new([Gang { role: Role::Worker, count, min_count: count, demand }]),
-        priority: row.weight,
+        // Solvers are told the weight itself.
+        priority: row.weight.round().max(1.0) as i32,
         deadline: None,
         value: 0,
         time_limit: None,

@@ -9,6 +9,10 @@ use crate::trace::source::{self, Meter};
 /// Bytes of a trace: a thousand times the largest published one.
 const BYTES_MAX: u64 = 1 << 30;
 
+/// Weights further from 1 than this are beyond what solvers can tell from none.
+const WEIGHT_MIN: f64 = 1e-6;
+const WEIGHT_MAX: f64 = 1e6;
+
 /// A job as the original sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -19,7 +23,7 @@ pub struct Row {
     /// GPUs, all of one type.
     pub gpus: u32,
     /// Weight.
-    pub weight: i32,
+    pub weight: f64,
     /// Seconds.
     pub arrival: f64,
     /// How many times as long as on the first GPU type it may take, if that matters.
@@ -71,13 +75,17 @@ fn row(line: &str) -> Result<Row, String> {
     let seconds = seconds.filter(|secs| secs.is_finite() && (0.0..=1e12).contains(secs));
     let gpus =
         u32::try_from(whole("scale_factor", gpus)?).map_err(|_| bad("scale_factor", gpus))?;
-    let weight = weight.and_then(|at| fields[at].parse::<f64>().ok()).unwrap_or(1.0);
+    let weight = weight.map_or(Ok(1.0), |at| {
+        let number: Option<f64> = fields[at].parse().ok();
+        let sane = number.filter(|number| (WEIGHT_MIN..=WEIGHT_MAX).contains(number));
+        sane.ok_or_else(|| bad("priority_weight", at))
+    })?;
     let slo = slo.and_then(|at| fields[at].parse::<f64>().ok());
     Ok(Row {
         kind: fields[0].to_owned(),
         steps: whole("total_steps", steps)?,
         gpus,
-        weight: weight.round().clamp(1.0, 1e6) as i32,
+        weight,
         arrival: seconds.ok_or_else(|| bad("arrival_time", arrival))?,
         slo: slo.filter(|slo| slo.is_finite() && *slo > 0.0),
     })

@@ -116,11 +116,12 @@ impl RoundWorld {
         self.tally
     }
 
-    /// Ages and speeds of the jobs that have arrived and are not done.
+    /// Ages, weights and speeds of the jobs that have arrived and are not done.
     pub(super) fn known(&self) -> BTreeMap<JobId, Known> {
         let jobs = (0..self.next_arrival).filter(|job| self.tally.jcts[*job].is_nan());
         let known = |job: usize| Known {
             age_secs: self.tally.clock - self.arrivals[job],
+            weight: self.workload.weights[job],
             rates: self.workload.rates[job].clone(),
         };
         jobs.map(|job| (JobId(job as u32), known(job))).collect()
