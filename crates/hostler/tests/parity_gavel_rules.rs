@@ -172,3 +172,16 @@ fn a_weight_that_is_no_number_above_zero_is_refused() {
         assert_refused(&name, &one_type("('lone', 1)", 10.0), &jobs, "1:0:0", &words);
     }
 }
+
+/// At 9 steps a second the first job would be done after 100 s and the second one after 200 s.
+#[test]
+fn two_that_share_end_together_and_pay_each() {
+    let pair = json!({"null": 10.0, "('lone', 1)": [9.0, 9.0]});
+    let speeds = json!({"v100": {"('lone', 1)": pair}});
+    let jobs: [Job; 2] = [("lone", 900, 1, 1.0, 0.0), ("lone", 1800, 1, 1.0, 0.0)];
+    let result = result("pair", &speeds, &jobs, "1:0:0", "fifo_packed");
+    assert_times("fifo_packed", &result, &[200.0, 200.0]);
+    let cost = result["cost"].as_f64().expect("a number");
+    assert!((cost - 2.0 * 0.74 * 200.0 / 3600.0).abs() < 1e-9, "{cost}");
+    assert_eq!(result["util"], 1.0);
+}

@@ -197,16 +197,10 @@ impl RoundWorld {
     fn play(&mut self, events: &mut Vec<Event>) {
         self.count_extensions();
         let begin = self.tally.clock;
-        let legs: Vec<Leg> =
-            self.stays.iter().map(|(lease, stay)| self.leg(*lease, stay)).collect();
+        let legs = self.legs();
         let mut reports = Vec::new();
         for leg in &legs {
-            // Two that share are busy until the later one is done, and counted once.
-            let other = leg.partner.and_then(|job| legs.iter().find(|other| other.job == job));
-            if other.is_none_or(|other| leg.lease < other.lease) {
-                let end = other.map_or(leg.end, |other| leg.end.max(other.end));
-                self.pay(leg, end - begin);
-            }
+            self.pay(leg, leg.end - begin);
             self.tally.clock = self.tally.clock.max(leg.end);
             let progress = &mut self.jobs[leg.job.index()];
             progress.steps_left -= leg.steps;
@@ -224,16 +218,26 @@ impl RoundWorld {
         self.tally.rounds += 1;
         for (leg, done) in reports {
             // Whoever is done early waits for the end of the round.
-            let end = legs.iter().find(|other| leg.partner == Some(other.job));
-            let end = end.map_or(leg.end, |other| leg.end.max(other.end));
             let stay = self.stays.get_mut(&leg.lease).expect("it plays");
-            stay.idle += self.tally.clock - end;
+            stay.idle += self.tally.clock - leg.end;
             let idle = Span((stay.idle * 1e6).round() as u64);
             events.push(Event::Progress { lease: leg.lease, done, idle });
         }
     }
 
-    /// What a stay does in the round that begins.
+    /// What everybody does in the round that begins. Two that share end together.
+    fn legs(&self) -> Vec<Leg> {
+        let mut legs: Vec<Leg> =
+            self.stays.iter().map(|(lease, stay)| self.leg(*lease, stay)).collect();
+        let ends: BTreeMap<JobId, f64> = legs.iter().map(|leg| (leg.job, leg.end)).collect();
+        for leg in &mut legs {
+            let other = leg.partner.and_then(|job| ends.get(&job));
+            leg.end = other.map_or(leg.end, |end| leg.end.max(*end));
+        }
+        legs
+    }
+
+    /// What a stay does in the round that begins, by itself.
     fn leg(&self, lease: LeaseId, stay: &Stay) -> Leg {
         let partner = self.partner(stay);
         let rate = self.rate(stay, partner);
@@ -243,11 +247,14 @@ impl RoundWorld {
         Leg { lease, job: stay.job, steps, end, partner }
     }
 
-    /// Counts the time and the money of the GPUs of a stay.
+    /// Counts the time and the money of the GPUs of a stay. Two that share keep them busy once,
+    /// and pay for them twice.
     fn pay(&mut self, leg: &Leg, secs: f64) {
         let stay = &self.stays[&leg.lease];
         let gpus = devices(stay).count() as f64;
-        self.tally.busy += secs * gpus;
+        if leg.partner.is_none_or(|other| leg.job < other) {
+            self.tally.busy += secs * gpus;
+        }
         self.tally.cost += self.prices[stay.model.index()] * secs / 3600.0 * gpus;
     }
 
