@@ -179,6 +179,19 @@ fn half_a_per_cent_is_rounded_as_in_the_original() {
     assert_close("mean wait", &result["avg_wait_s"], 500.0 / 50.0);
 }
 
+/// What is not asked for is not needed: jobs 0 and 2 fill the GPU, one after the other, and job 1
+/// needs none.
+#[test]
+fn an_empty_or_missing_request_is_none() {
+    let text = "job_id,submit_time,num_cpu,num_gpu,duration\n\
+                0,0,,1,100\n1,0,1,,100\n2,0,,1,100\n";
+    let result = run(&written("empty-request.csv", text), "fifo", &["--gpus", "1"]);
+    assert_close("mean completion", &result["avg_jct_s"], (100.0 + 100.0 + 200.0) / 3.0);
+    let text = "job_id,submit_time,num_gpu,duration\n0,0,1,100\n1,0,1,100\n";
+    let result = run(&written("no-request.csv", text), "fifo", &["--gpus", "1"]);
+    assert_close("mean completion", &result["avg_jct_s"], 150.0);
+}
+
 #[test]
 fn a_job_that_fits_no_node_is_named() {
     let text = "job_id,num_inst,submit_time,num_cpu,num_gpu,gpu_type,duration,user\n\

@@ -34,8 +34,8 @@ const ESTIMATES: [&str; 3] = ["user_dur", "group_dur", "group_gpu_dur"];
 
 struct Columns {
     job_id: usize,
-    num_gpu: usize,
-    num_cpu: usize,
+    num_gpu: Option<usize>,
+    num_cpu: Option<usize>,
     duration: usize,
     gpu_type: Option<usize>,
     num_inst: Option<usize>,
@@ -75,8 +75,8 @@ impl Columns {
         let needed = |name: &'static str| optional(name).ok_or(name);
         Ok(Columns {
             job_id: needed("job_id")?,
-            num_gpu: needed("num_gpu")?,
-            num_cpu: needed("num_cpu")?,
+            num_gpu: optional("num_gpu"),
+            num_cpu: optional("num_cpu"),
             duration: needed("duration")?,
             gpu_type: optional("gpu_type"),
             num_inst: optional("num_inst"),
@@ -100,7 +100,8 @@ impl Columns {
         let needed = |column: usize, name: &str| {
             number(Some(column), name)?.ok_or_else(|| format!("`{name}` is empty"))
         };
-        let percent = |column: usize, name: &str| match needed(column, name)? {
+        let percent = |column: Option<usize>, name: &str| match number(column, name)?.unwrap_or(0.0)
+        {
             amount if amount >= 0.0 => Ok((amount * 100.0).round_ties_even() as u64),
             amount => Err(format!("`{name}` is negative: {amount}")),
         };
