@@ -185,3 +185,21 @@ fn two_that_share_end_together_and_pay_each() {
     assert!((cost - 2.0 * 0.74 * 200.0 / 3600.0).abs() < 1e-9, "{cost}");
     assert_eq!(result["util"], 1.0);
 }
+
+/// Shares of pairs have many optimal answers; with another one a job ends up to 429 s off.
+#[test]
+fn jobs_of_different_weight_are_paired_as_by_the_published_solver() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gavel");
+    let speeds = std::fs::read_to_string(folder.join("own_throughputs.json")).expect("a table");
+    let speeds: Value = serde_json::from_str(&speeds).expect("JSON");
+    let jobs: [Job; 5] = [
+        ("embed-s", 108_000, 1, 1.0, 0.0),
+        ("seq-s", 37_800, 1, 5.0, 0.0),
+        ("conv-l", 34_560, 1, 1.0, 0.0),
+        ("embed-s", 108_000, 1, 5.0, 0.0),
+        ("seq-s", 226_800, 1, 1.0, 0.0),
+    ];
+    let policy = "max_min_fairness_packed";
+    let result = result("weighted-pairs", &speeds, &jobs, "1:1:0", policy);
+    assert_times(policy, &result, &[6188.2941, 2025.0, 15695.625, 3356.4706, 15358.0625]);
+}

@@ -181,10 +181,26 @@ impl Classes {
                 }
             }
         }
+        if self.plain {
+            self.add_useless_pairs(instance.types(), &mut pairs);
+        }
         let pairs = pairs.into_iter();
         self.pairs =
             pairs.map(|((first, second), rates)| ClassPair { first, second, rates }).collect();
         Ok(())
+    }
+
+    /// Adds the pairs that run nowhere: a published programme has columns for them.
+    fn add_useless_pairs(
+        &self,
+        types: usize,
+        pairs: &mut BTreeMap<(usize, usize), Vec<(f64, f64)>>,
+    ) {
+        for one in 0..self.rows.len() {
+            for two in (one + 1..self.rows.len()).filter(|&two| self.may_pair(one, two)) {
+                pairs.entry((one, two)).or_insert_with(|| vec![(0.0, 0.0); types]);
+            }
+        }
     }
 
     fn may_pair(&self, one: usize, two: usize) -> bool {

@@ -128,7 +128,8 @@ impl<'a> Formulation<'a> {
         for (pair, row) in self.classes.pairs.iter().enumerate() {
             for (gpu, &(left, right)) in row.rates.iter().enumerate() {
                 let workers = self.instance.workers[gpu];
-                if workers <= 0.0 || !self.pays(row.first, row.second, gpu, left, right) {
+                let pays = self.classes.plain || self.pays(row.first, row.second, gpu, left, right);
+                if workers <= 0.0 || !pays {
                     continue;
                 }
                 let unit = self.unit(row.first, row.second);
@@ -137,7 +138,7 @@ impl<'a> Formulation<'a> {
                 let mut member = |class: usize, rate: f64, times: f64| {
                     let part = times * unit / self.classes.rows[class].count;
                     total += rate * times * unit;
-                    if let Some((floor, size)) = self.floors[class] {
+                    if let Some((floor, size)) = self.floors[class].filter(|_| rate > 0.0) {
                         entries.push((floor, -rate * part / size));
                     }
                     entries.push((time_rows[class], part));
@@ -232,7 +233,8 @@ impl<'a> Formulation<'a> {
                     let row = &classes.pairs[pair];
                     let sum = value * self.unit(row.first, row.second);
                     let counts = |class: usize| sum > least[class] * classes.rows[class].count;
-                    if counts(row.first) || counts(row.second) {
+                    let runs = row.rates[gpu].0 > 0.0 && row.rates[gpu].1 > 0.0;
+                    if runs && (counts(row.first) || counts(row.second)) {
                         spread.pairs.push((pair, gpu, sum));
                     }
                 }

@@ -7,6 +7,7 @@ use super::classes::{Classes, Speeds, Traits};
 use super::closed::isolated_fallback;
 use super::formulate::{Floor, Formulation, Goal, Spread};
 use super::{Allocate, AllocateError, Allocation, Instance, Sight};
+use crate::limits::PUBLISHED_PAIR_JOBS_MAX;
 use crate::lp::Solver;
 
 /// Makes the least `gang · throughput / (weight · proportional throughput)` as great as possible;
@@ -15,7 +16,7 @@ use crate::lp::Solver;
 pub struct MaxMin {
     /// What it knows of types and pairs.
     pub sight: Sight,
-    /// Who solves.
+    /// Who solves. Pairs of many jobs are left to the default one.
     pub solver: Solver,
 }
 
@@ -31,10 +32,12 @@ impl Allocate for MaxMin {
         instance.check()?;
         let seen = Speeds::of(self.sight).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
-        let apart = self.solver == Solver::Embedded;
-        let traits = Traits { pairs: self.sight == Sight::Packed, apart, ..Traits::default() };
-        let classes = Classes::new(seen, traits)?;
-        Ok(match level(seen, &classes, self.solver) {
+        let pairs = self.sight == Sight::Packed;
+        let few = !pairs || instance.jobs.len() <= PUBLISHED_PAIR_JOBS_MAX;
+        let solver = if few { self.solver } else { Solver::Interior };
+        let apart = solver == Solver::Embedded;
+        let classes = Classes::new(seen, Traits { pairs, apart, ..Traits::default() })?;
+        Ok(match level(seen, &classes, solver) {
             Some((spread, objective)) => spread.allocation(&classes, objective),
             None => isolated_fallback(instance),
         })

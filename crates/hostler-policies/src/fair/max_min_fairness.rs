@@ -26,7 +26,7 @@ pub const DEF: PolicyDef = PolicyDef {
         let sight = sight(config.aware, config.packed);
         let (packed, weighted) = (config.packed, config.weighted);
         let question = Question { packed, weighted, ..Question::new() };
-        let max_min = MaxMin { solver: solver(config.published, packed), ..MaxMin::new(sight) };
+        let max_min = MaxMin { solver: solver(config.published, false), ..MaxMin::new(sight) };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(max_min))))
     },
 };

@@ -25,7 +25,12 @@ const POLICIES: &[Named] = &[
         true,
     ),
     Named("max_min_fairness_perf", "max-min-fairness", "weighted = true\npublished = true", false),
-    Named("max_min_fairness_packed", "max-min-fairness", "packed = true\nweighted = true", false),
+    Named(
+        "max_min_fairness_packed",
+        "max-min-fairness",
+        "packed = true\nweighted = true\npublished = true",
+        false,
+    ),
     Named(
         "max_min_fairness_water_filling",
         "water-filling",
