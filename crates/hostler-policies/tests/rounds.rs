@@ -10,6 +10,8 @@ use hostler_core::units::Time;
 use hostler_core::watch::Watch;
 use hostler_policies::from_toml;
 use hostler_sim::parity::gavel::{self, Options};
+use hostler_sim::trace::Throughputs;
+use hostler_sim::trace::throughputs::read_gavel_throughputs;
 use hostler_sim::world::{Listed, World};
 
 /// How rounds go in the published simulator.
@@ -32,7 +34,7 @@ impl Watch for Times {
 
 struct Input {
     rows: Vec<gavel::Row>,
-    speeds: hostler_sim::trace::Throughputs,
+    speeds: Throughputs,
     options: Options,
 }
 
@@ -76,4 +78,41 @@ fn pairs_on_one_gpu_shorten_the_mean_completion_time() {
     let (alone, _) = simulated(&input, "kind = 'max-min-fairness'");
     let (packed, _) = simulated(&input, "kind = 'max-min-fairness'\npacked = true");
     assert!(packed < 0.9 * alone, "{packed} s packed, {alone} s alone");
+}
+
+/// Jobs of one kind that are all there from the beginning, on one GPU of each of these speeds.
+fn batch(steps: &[u64], speeds: &[f64]) -> Input {
+    let row = |steps: &u64| gavel::Row {
+        kind: "lone".to_owned(),
+        steps: *steps,
+        gpus: 1,
+        weight: 1.0,
+        arrival: 0.0,
+        slo: None,
+    };
+    let types = gavel::TYPES.iter().zip(speeds);
+    let types =
+        types.map(|(name, speed)| format!(r#""{name}": {{"('lone', 1)": {{"null": {speed}}}}}"#));
+    let json = format!("{{{}}}", types.collect::<Vec<_>>().join(", "));
+    let (mut tables, mut faults) = (Default::default(), Default::default());
+    read_gavel_throughputs(&mut json.as_bytes(), "speeds", &mut tables, &mut faults);
+    let gpus = [0, 1, 2].map(|model| u32::from(model < speeds.len()));
+    let options = Options { gpus, prices: [1.0; 3] };
+    Input { rows: steps.iter().map(row).collect(), speeds: tables, options }
+}
+
+/// 300 s, then 1000 s, then 3000 s, one after the other.
+#[test]
+fn the_job_that_can_end_first_runs_first() {
+    let input = batch(&[30_000, 3_000, 10_000], &[10.0]);
+    let (mean, _) = simulated(&input, "kind = 'first-finish'");
+    assert!((mean - (300.0 + 1300.0 + 4300.0) / 3.0).abs() < 0.01, "{mean}");
+}
+
+/// Two jobs change places at the end of every round: 5400 steps in two of them.
+#[test]
+fn time_on_each_model_is_in_proportion_to_its_gpus() {
+    let input = batch(&[27_000, 27_000], &[10.0, 5.0]);
+    let (mean, _) = simulated(&input, "kind = 'proportional'");
+    assert!((mean - 3600.0).abs() < 0.01, "{mean}");
 }

@@ -20,10 +20,12 @@ policies![
     allox,
     fifo_fastest,
     finish_time_fairness,
+    first_finish,
     isolated,
     makespan,
     max_min_fairness,
     max_throughput,
+    proportional,
     strategy_proof,
     water_filling,
 ];
