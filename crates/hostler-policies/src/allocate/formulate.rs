@@ -200,9 +200,15 @@ impl<'a> Formulation<'a> {
         }
     }
 
-    /// Solves it. A solver that gives up has a second chance at a corner.
+    /// Solves it. A solver that gives up has a second chance at a corner, or with the default
+    /// solver where there is surely an answer.
     pub fn solve(&self, solver: Solver) -> Result<Spread, LpError> {
         let solution = match self.problem.solve(solver) {
+            Err(LpError::Stuck { .. } | LpError::Broken { .. })
+                if solver == Solver::Embedded && self.level.is_some() =>
+            {
+                self.problem.solve(Solver::Interior)?
+            }
             Err(LpError::Stuck { .. } | LpError::Broken { .. })
                 if solver == Solver::Interior
                     && self.problem.columns() <= SECOND_CHANCE_COLUMNS_MAX =>
