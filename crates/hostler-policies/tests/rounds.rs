@@ -10,8 +10,8 @@ use hostler_core::units::Time;
 use hostler_core::watch::Watch;
 use hostler_policies::from_toml;
 use hostler_sim::parity::gavel::{self, Options};
-use hostler_sim::trace::Throughputs;
 use hostler_sim::trace::throughputs::read_gavel_throughputs;
+use hostler_sim::trace::{Faults, Throughputs};
 use hostler_sim::world::{Listed, World};
 
 /// How rounds go in the published simulator.
@@ -80,6 +80,12 @@ fn pairs_on_one_gpu_shorten_the_mean_completion_time() {
     assert!(packed < 0.9 * alone, "{packed} s packed, {alone} s alone");
 }
 
+fn table(json: &str) -> Throughputs {
+    let (mut tables, mut faults) = (Throughputs::default(), Faults::default());
+    read_gavel_throughputs(&mut json.as_bytes(), "speeds", &mut tables, &mut faults);
+    faults.or(tables).expect("a table")
+}
+
 /// Jobs of one kind that are all there from the beginning, on one GPU of each of these speeds.
 fn batch(steps: &[u64], speeds: &[f64]) -> Input {
     let row = |steps: &u64| gavel::Row {
@@ -94,11 +100,9 @@ fn batch(steps: &[u64], speeds: &[f64]) -> Input {
     let types =
         types.map(|(name, speed)| format!(r#""{name}": {{"('lone', 1)": {{"null": {speed}}}}}"#));
     let json = format!("{{{}}}", types.collect::<Vec<_>>().join(", "));
-    let (mut tables, mut faults) = (Default::default(), Default::default());
-    read_gavel_throughputs(&mut json.as_bytes(), "speeds", &mut tables, &mut faults);
     let gpus = [0, 1, 2].map(|model| u32::from(model < speeds.len()));
     let options = Options { gpus, prices: [1.0; 3] };
-    Input { rows: steps.iter().map(row).collect(), speeds: tables, options }
+    Input { rows: steps.iter().map(row).collect(), speeds: table(&json), options }
 }
 
 /// 300 s, then 1000 s, then 3000 s, one after the other.
@@ -115,4 +119,21 @@ fn time_on_each_model_is_in_proportion_to_its_gpus() {
     let input = batch(&[27_000, 27_000], &[10.0, 5.0]);
     let (mean, _) = simulated(&input, "kind = 'proportional'");
     assert!((mean - 3600.0).abs() < 0.01, "{mean}");
+}
+
+/// Each job has a weight of its own, and there are more of them than can be put in pairs at once.
+/// Alone, a third of them runs at a time and takes 300 s; two on a GPU take 333 s.
+#[test]
+fn more_jobs_than_can_be_paired_at_once_are_paired_in_parts() {
+    let mut input = batch(&[3_000; 300], &[10.0]);
+    for (row, weight) in input.rows.iter_mut().zip(1..) {
+        row.weight = f64::from(weight);
+    }
+    input.options.gpus = [100, 0, 0];
+    let json = r#"{"v100": {"('lone', 1)": {"null": 10, "('lone', 1)": [9, 9]}}}"#;
+    input.speeds = table(json);
+    let policy = "kind = 'max-min-fairness'\npacked = true\nweighted = true";
+    let (mean, fallbacks) = simulated(&input, policy);
+    assert!(fallbacks > 0);
+    assert!(mean < 550.0, "{mean} s; 600 s alone");
 }

@@ -32,7 +32,7 @@ pub use fifo::{Fifo, FifoPacked, FifoPerf, FifoPublished};
 pub use finish_time::FinishTime;
 pub use makespan::Makespan;
 pub use max_min::MaxMin;
-pub use pop::{Combine, Pop};
+pub use pop::{Combine, Pop, in_parts};
 pub use shortest::Shortest;
 pub use strategy_proof::StrategyProof;
 pub use sum::SumThroughput;
@@ -162,6 +162,8 @@ pub enum Fallback {
     Isolated,
     /// The solver gave up after some levels were filled: the last of them.
     LastLevel,
+    /// Too large as a whole: parts of the jobs on parts of the cluster.
+    Parts,
 }
 
 /// Whether a policy sees that types differ and that jobs can share a GPU.

@@ -6,7 +6,7 @@
 
 use hostler_core::random::Random;
 
-use super::{Allocate, AllocateError, Allocation, Instance, PairShare};
+use super::{Allocate, AllocateError, Allocation, Fallback, Instance, PairShare};
 
 /// How the objectives of the parts make one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,23 @@ pub struct Pop<Inner> {
     pub seed: u64,
     /// What becomes of the objectives.
     pub combine: Combine,
+}
+
+/// Lets a policy solve in parts of at most `jobs_max` jobs what is too large for it as a whole.
+pub fn in_parts(
+    inner: &mut dyn Allocate,
+    instance: &Instance,
+    jobs_max: usize,
+) -> Result<Allocation, AllocateError> {
+    // The objective is a level for one policy and a time for another; nobody asks for it here.
+    let mut pop = Pop { inner, jobs_max, seed: 0, combine: Combine::Least };
+    Ok(Allocation { fallback: Some(Fallback::Parts), ..pop.allocate(instance)? })
+}
+
+impl Allocate for &mut dyn Allocate {
+    fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
+        (**self).allocate(instance)
+    }
 }
 
 impl<Inner: Allocate> Allocate for Pop<Inner> {

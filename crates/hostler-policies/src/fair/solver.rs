@@ -13,7 +13,8 @@ use hostler_core::view::View;
 
 use super::roster::{Roster, Row, gpu_gang};
 use crate::allocate::{
-    Allocate, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow, isolated_rates,
+    Allocate, AllocateError, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow, in_parts,
+    isolated_rates,
 };
 use crate::limits::{STEPS_LEFT_PART, UNKNOWN_RUN};
 
@@ -68,7 +69,14 @@ impl Solve for FairSolver {
             return Solution::default();
         }
         let allocator = self.allocator.get_or_insert_with(|| (self.make)(view));
-        let (allocation, failed) = match allocator.allocate(&instance) {
+        let answer = match allocator.allocate(&instance) {
+            // Of jobs that share nobody looks at more pairs than that.
+            Err(AllocateError::TooMany { limit, .. }) if self.question.packed => {
+                in_parts(&mut **allocator, &instance, limit)
+            }
+            answer => answer,
+        };
+        let (allocation, failed) = match answer {
             Ok(allocation) => (allocation, false),
             // Nobody is left without GPUs because an optimiser gave up.
             Err(_) => (Isolated.allocate(&instance).unwrap_or_default(), true),
