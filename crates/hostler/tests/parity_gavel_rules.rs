@@ -203,3 +203,14 @@ fn jobs_of_different_weight_are_paired_as_by_the_published_solver() {
     let result = result("weighted-pairs", &speeds, &jobs, "1:1:0", policy);
     assert_times(policy, &result, &[6188.2941, 2025.0, 15695.625, 3356.4706, 15358.0625]);
 }
+
+/// The first job is charged from 0 on and the second one from 300 s on, when the first one ended.
+#[test]
+fn an_idle_phase_is_charged_to_the_round_after_it() {
+    let jobs: [Job; 2] = [("lone", 2000, 1, 1.0, 100.0), ("lone", 1000, 1, 1.0, 5000.0)];
+    let result = result("gap", &one_type("('lone', 1)", 10.0), &jobs, "1:0:0", "fifo_perf");
+    assert_times("fifo_perf", &result, &[200.0, 100.0]);
+    let cost = result["cost"].as_f64().expect("a number");
+    assert!((cost - 0.74 * 5100.0 / 3600.0).abs() < 1e-9, "{cost}");
+    assert_eq!(result["util"], 1.0);
+}

@@ -80,6 +80,8 @@ pub(super) struct RoundWorld {
     /// Answers to decisions, told at the same instant.
     answers: Vec<Event>,
     opened: bool,
+    /// When the last round ended.
+    last_end: f64,
     /// Whether nobody ran in the last round and nobody will arrive.
     stuck: bool,
     tally: Tally,
@@ -106,6 +108,7 @@ impl RoundWorld {
             last: BTreeMap::new(),
             answers: Vec::new(),
             opened: false,
+            last_end: 0.0,
             stuck: false,
             tally,
             workload,
@@ -196,11 +199,11 @@ impl RoundWorld {
     /// Plays the round: everybody does the steps that fit in.
     fn play(&mut self, events: &mut Vec<Event>) {
         self.count_extensions();
-        let begin = self.tally.clock;
         let legs = self.legs();
         let mut reports = Vec::new();
         for leg in &legs {
-            self.pay(leg, leg.end - begin);
+            // An idle phase before the round is paid for with it, as in the original.
+            self.pay(leg, leg.end - self.last_end);
             self.tally.clock = self.tally.clock.max(leg.end);
             let progress = &mut self.jobs[leg.job.index()];
             progress.steps_left -= leg.steps;
@@ -216,6 +219,7 @@ impl RoundWorld {
             }
         }
         self.tally.rounds += 1;
+        self.last_end = self.tally.clock;
         for (leg, done) in reports {
             // Whoever is done early waits for the end of the round.
             let stay = self.stays.get_mut(&leg.lease).expect("it plays");
