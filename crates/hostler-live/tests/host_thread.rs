@@ -3,19 +3,29 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use hostler_core::policy::Policy;
 use hostler_core::units::Time;
 use hostler_live::host::{
     Answer, Command, Host, HostError, HostHandle, HostThread, JobFilter, Principal, Settings,
 };
 use hostler_live::job::{JobRequest, JobState};
+use hostler_live::server::rate::Rate;
+use hostler_live::server::{self, Certificate};
 use hostler_live::store::memory::{Disk, Failure};
 use hostler_live::store::{self, HistoryFilter, Role, Store};
 use hostler_live::wire::{FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskExit, ToAgent};
 
+/// Longer than anything here takes, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn policies(text: &str) -> Result<Box<dyn Policy>, String> {
+    hostler_policies::from_toml(text).map_err(|fault| fault.to_string())
+}
+
 fn start(store: Box<dyn Store>) -> (HostHandle, HostThread) {
-    let builder = |text: &str| hostler_policies::from_toml(text).map_err(|fault| fault.to_string());
-    let host = Host::open(store, Arc::new(builder), Settings::default(), Time::ZERO).unwrap();
+    let host = Host::open(store, Arc::new(policies), Settings::default(), Time::ZERO).unwrap();
     HostThread::start(host).unwrap()
 }
 
@@ -123,4 +133,39 @@ async fn a_store_that_fails_stops_the_daemon_and_loses_nothing_acknowledged() {
     assert_eq!(handle.job(2).await.unwrap(), None);
     handle.stop().await;
     thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_on_its_thread_is_told_to_everybody_who_waits() {
+    let (handle, thread) = start(Box::new(Disk::default().store()));
+    let mut fault = handle.fault();
+    let asked = handle.read(|_| panic!("a part of the host is broken")).await;
+    assert!(asked.is_err());
+    let told = tokio::time::timeout(PATIENCE, fault.wait_for(Option::is_some)).await;
+    let told = told.expect("it is told in time").unwrap().clone();
+    assert!(told.unwrap().to_string().contains("panicked"));
+    let after = handle.command(&Principal::daemon(), submit()).await.unwrap_err();
+    assert!(after.to_string().contains("panicked"), "{after}");
+    assert!(matches!(thread.join(), Err(HostError::Stopped { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_whose_host_panics_ends_with_a_fault() {
+    let folder = std::env::temp_dir().join(format!("hostler-panic-{}", std::process::id()));
+    let settings = server::Settings {
+        data: folder.clone(),
+        store: None,
+        listen: ([127, 0, 0, 1], 0).into(),
+        certificate: Certificate::None,
+        rate: Rate { per_second: 10.0, burst: 10.0 },
+        host: Settings::default(),
+        policies: Arc::new(policies),
+    };
+    let running = server::start(settings).await.unwrap();
+    let handle = running.host().clone();
+    let ended = tokio::spawn(running.until_told_to_stop());
+    assert!(handle.read(|_| panic!("a part of the host is broken")).await.is_err());
+    let ended = tokio::time::timeout(PATIENCE, ended).await.expect("it ends in time");
+    assert!(ended.unwrap().unwrap_err().to_string().contains("panicked"));
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -5,6 +5,7 @@
 //! again, and agents are slowed down.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -95,8 +96,7 @@ impl HostThread {
 
     /// Waits until the host is over, and tells why if it did not stop by itself.
     pub fn join(self) -> Result<(), HostError> {
-        let fault = "it panicked; see its last words".to_owned();
-        self.thread.join().unwrap_or(Err(HostError::Stopped { fault }))
+        self.thread.join().unwrap_or_else(|_| Err(panicked()))
     }
 }
 
@@ -298,6 +298,10 @@ impl Shared {
     }
 }
 
+fn panicked() -> HostError {
+    HostError::Stopped { fault: "it panicked; see its last words".to_owned() }
+}
+
 /// What runs on the thread.
 struct Body {
     host: Host,
@@ -314,7 +318,10 @@ struct Body {
 
 impl Body {
     fn run(mut self) -> Result<(), HostError> {
-        let done = self.serve();
+        // Whoever waits for the end must hear of a panic too, or the process would live on without
+        // its host. What is in memory is not looked at again.
+        let done = catch_unwind(AssertUnwindSafe(|| self.serve()));
+        let done = done.unwrap_or_else(|_| Err(panicked()));
         let fault = match &done {
             Ok(()) => HostError::Stopped { fault: "it was told to".to_owned() },
             Err(fault) => fault.clone(),
