@@ -222,6 +222,7 @@ impl Host {
                 return id;
             }
             self.fact(Event::NodeDown { node: id });
+            self.leave_behind(id);
         }
         let id = NodeId(self.engine.state().nodes().len() as u32);
         let draining = self.agents.row(&machine.name).is_some_and(|row| row.draining);
@@ -231,6 +232,14 @@ impl Host {
         self.fact(Event::NodeUp { node: id, spec });
         self.release_misfits();
         id
+    }
+
+    /// A machine goes by another number from now on: nobody speaks for the old one any more.
+    fn leave_behind(&mut self, id: NodeId) {
+        if let Some(session) = self.agents.nodes.remove(&id).and_then(|live| live.session) {
+            self.agents.sessions.remove(&session);
+            self.draft.effects.push(Effect::Close(session));
+        }
     }
 
     fn node_spec(&mut self, machine: &Machine) -> NodeSpec {
@@ -314,7 +323,7 @@ impl Host {
         match message {
             FromAgent::Hello { .. } => self.draft.effects.push(Effect::Close(session)),
             FromAgent::Beat { number, gpu_use } => {
-                let live = self.agents.nodes.get_mut(&node).expect("its session is known");
+                let Some(live) = self.agents.nodes.get_mut(&node) else { return };
                 (live.last_beat, live.gpu_use) = (self.now, gpu_use);
                 live.gpu_use.truncate(64);
                 self.draft.effects.push(Effect::Tell(session, ToAgent::BeatSeen { number }));

@@ -618,6 +618,29 @@ fn a_machine_that_changed_joins_anew_when_nothing_runs_there() {
 }
 
 #[test]
+fn words_over_the_old_connection_of_a_changed_machine_are_not_heard() {
+    check(
+        "
+        0 join n1 2
+        1 join n1 4
+        32 n1 beat
+        32 old n1 beat
+        33 submit gpus=4
+        ",
+        expect![[r#"
+            0 join n1 2
+            1 join n1 4
+                close (old)
+            32 n1 beat
+            32 old n1 beat
+            33 submit gpus=4
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000), (1, 1000), (2, 1000), (3, 1000)] of 1 at n1.example:20000
+        "#]],
+    );
+}
+
+#[test]
 fn progress_gives_an_expected_end() {
     check(
         "

@@ -20,7 +20,7 @@ use hostler_live::wire::{
 /// Plays a story and compares what the daemon did.
 ///
 /// A line is a second and what happens: `join NODE GPUS [LEASE STAGE,..]`, `lose NODE`,
-/// `NODE beat`, `NODE LEASE STAGE` with a stage of `running`, `ended CODE`, `killed`, `faulty` or
+/// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of `running`, `ended CODE`, `killed`, `faulty` or
 /// `unknown`; a command such as `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`,
 /// `drain NODE`, `quota gpus=2`, `policy KIND`; `restart` of the daemon; or `jobs`, `nodes` and
 /// `history` to look.
@@ -43,6 +43,8 @@ struct Theatre {
     disk: Disk,
     host: Host,
     sessions: BTreeMap<String, SessionId>,
+    /// The connections before those.
+    old: BTreeMap<String, SessionId>,
     tokens: BTreeMap<String, u32>,
     next: u64,
 }
@@ -51,8 +53,8 @@ impl Theatre {
     fn new() -> Theatre {
         let disk = Disk::default();
         let host = open(&disk, 0);
-        let (sessions, tokens) = (BTreeMap::new(), BTreeMap::new());
-        Theatre { text: String::new(), now: 0, disk, host, sessions, tokens, next: 0 }
+        let (sessions, old, tokens) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Theatre { text: String::new(), now: 0, disk, host, sessions, old, tokens, next: 0 }
     }
 
     fn line(&mut self, words: &[&str]) {
@@ -85,6 +87,10 @@ impl Theatre {
                     writeln!(self.text, "    {name} {health} {} used", node.gpus_used).unwrap();
                 }
             }
+            ["old", node, "beat"] => {
+                let message = FromAgent::Beat { number: 1, gpu_use: vec![] };
+                self.play(Input::AgentSaid { session: self.old[*node], message });
+            }
             [node, "beat"] => self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![] }),
             [node, "step", lease, step, total] => {
                 let (lease, step) = (LeaseId(lease.parse().unwrap()), step.parse().unwrap());
@@ -110,7 +116,9 @@ impl Theatre {
         };
         self.next += 1;
         let session = SessionId(self.next);
-        self.sessions.insert(name.to_owned(), session);
+        if let Some(before) = self.sessions.insert(name.to_owned(), session) {
+            self.old.insert(name.to_owned(), before);
+        }
         let held = held.join(" ");
         let held = held.split(',').map(str::trim).filter(|text| !text.is_empty());
         let held = held.map(|text| {
