@@ -335,7 +335,12 @@ impl Host {
                 self.progress(node, lease, step, total, saved);
             }
             FromAgent::Output { request, offset, text, bytes, last, fault } => {
-                let Some((slot, _, _)) = self.agents.reads.remove(&request) else { return };
+                // Numbers of requests can be guessed: only the agent that was asked answers.
+                let asked = self.agents.reads.get(&request).copied();
+                let Some((slot, ..)) = asked.filter(|(_, asked, _)| *asked == session) else {
+                    return;
+                };
+                self.agents.reads.remove(&request);
                 let answer = match fault {
                     Some(fault) => Err(HostError::NoOutput { fault }),
                     None => Ok(Answer::Output(OutputPiece { offset, text, bytes, last })),

@@ -641,6 +641,34 @@ fn words_over_the_old_connection_of_a_changed_machine_are_not_heard() {
 }
 
 #[test]
+fn only_the_agent_that_was_asked_gives_output() {
+    check(
+        "
+        0 join n1 1
+        0 join n2 1
+        1 submit gpus=1
+        2 n1 0 running
+        3 output 1
+        4 n2 piece 1 forged
+        5 n1 piece 1 true
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 join n2 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 output 1
+                to n1: read 1 of lease0
+            4 n2 piece 1 forged
+            5 n1 piece 1 true
+                output true
+        "#]],
+    );
+}
+
+#[test]
 fn progress_gives_an_expected_end() {
     check(
         "

@@ -14,7 +14,7 @@ use hostler_live::job::{JobRequest, JobView};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
-    FromAgent, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, TaskExit, ToAgent,
+    FromAgent, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, Stream, TaskExit, ToAgent,
 };
 
 /// Plays a story and compares what the daemon did.
@@ -22,7 +22,8 @@ use hostler_live::wire::{
 /// A line is a second and what happens: `join NODE GPUS [LEASE STAGE,..]`, `lose NODE`,
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of `running`, `ended CODE`, `killed`, `faulty` or
 /// `unknown`; a command such as `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`,
-/// `drain NODE`, `quota gpus=2`, `policy KIND`; `restart` of the daemon; or `jobs`, `nodes` and
+/// `drain NODE`, `quota gpus=2`, `policy KIND`, `output JOB`; the answer to that one,
+/// `NODE piece REQUEST TEXT`; `restart` of the daemon; or `jobs`, `nodes` and
 /// `history` to look.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
@@ -86,6 +87,11 @@ impl Theatre {
                     let (name, health) = (&node.name, &node.health);
                     writeln!(self.text, "    {name} {health} {} used", node.gpus_used).unwrap();
                 }
+            }
+            [node, "piece", request, text] => {
+                let (request, bytes) = (request.parse().unwrap(), text.len() as u64);
+                let (text, offset, last, fault) = (text.to_string(), 0, true, None);
+                self.said(node, FromAgent::Output { request, offset, text, bytes, last, fault });
             }
             ["old", node, "beat"] => {
                 let message = FromAgent::Beat { number: 1, gpu_use: vec![] };
@@ -198,7 +204,7 @@ fn open(disk: &Disk, now: u64) -> Host {
 }
 
 fn is_command(word: &str) -> bool {
-    ["cancel", "hold", "release"].contains(&word)
+    ["cancel", "hold", "release", "output"].contains(&word)
 }
 
 fn command(words: &[&str]) -> Command {
@@ -213,6 +219,10 @@ fn command(words: &[&str]) -> Command {
         ["release", job] => Command::Hold { job: number(job), held: false, version: None },
         ["drain", node] => Command::Drain { node: node.to_string(), draining: true },
         ["undrain", node] => Command::Drain { node: node.to_string(), draining: false },
+        ["output", job] => {
+            let (job, stream) = (number(job), Stream::Stdout);
+            Command::ReadOutput { job, rank: 0, stream, offset: 0 }
+        }
         ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
         ["quota", settings @ ..] => {
             let mut quota = TenantQuota::default();
@@ -277,6 +287,7 @@ fn show(message: &ToAgent) -> String {
             format!("stop {lease:?} {how:?} in {grace_ms} ms").to_lowercase()
         }
         ToAgent::Forget { lease } => format!("forget {lease:?}"),
+        ToAgent::ReadOutput { request, lease, .. } => format!("read {request} of {lease:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -301,6 +312,7 @@ fn show_answer(text: &mut String, answer: &Answer) {
             writeln!(text, "    submitted {jobs:?}{again}").unwrap();
         }
         Answer::Job(job) => show_job(text, job),
+        Answer::Output(piece) => writeln!(text, "    output {}", piece.text).unwrap(),
         Answer::Node(node) => writeln!(text, "    {} {}", node.name, node.health).unwrap(),
         _ => writeln!(text, "    done").unwrap(),
     }
