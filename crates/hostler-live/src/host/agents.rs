@@ -29,6 +29,8 @@ pub(super) struct Agents {
     /// Reads of output that wait for an answer: the slot, the connection and since when.
     reads: BTreeMap<u64, (u64, SessionId, Time)>,
     next_read: u64,
+    /// The longest fence by which a node may still go, as it is in the store.
+    fence: Span,
 }
 
 struct NodeLive {
@@ -42,19 +44,24 @@ struct NodeLive {
     rests_until: Time,
     /// What the machine has become, while leases still rely on what it was.
     changed: Option<Machine>,
+    /// The longest fence by which its shims may go.
+    fence: Span,
+    /// When that one has run out for all of them, once the agent has taken on a shorter one.
+    fence_until: Option<Time>,
 }
 
 impl Agents {
-    /// The nodes of the store; each gets the full time from now on to say something.
-    pub(super) fn restore(rows: Vec<NodeRow>, now: Time) -> Agents {
-        let mut agents = Agents::default();
+    /// The nodes of the store; each gets the full time from now on to say something, by the
+    /// longest fence that it may have been told.
+    pub(super) fn restore(rows: Vec<NodeRow>, now: Time, fence: Span) -> Agents {
+        let mut agents = Agents { fence, ..Agents::default() };
         for row in rows {
-            agents.put(row, now);
+            agents.put(row, now, fence);
         }
         agents
     }
 
-    fn put(&mut self, row: NodeRow, now: Time) {
+    fn put(&mut self, row: NodeRow, now: Time, fence: Span) {
         let node = NodeLive {
             name: row.name.clone(),
             session: None,
@@ -63,6 +70,8 @@ impl Agents {
             gpu_use: Vec::new(),
             rests_until: Time::ZERO,
             changed: None,
+            fence,
+            fence_until: None,
         };
         self.nodes.entry(NodeId(row.id)).or_insert(node);
         self.rows.insert(row.name.clone(), row);
@@ -227,7 +236,7 @@ impl Host {
         let id = NodeId(self.engine.state().nodes().len() as u32);
         let draining = self.agents.row(&machine.name).is_some_and(|row| row.draining);
         let row = NodeRow { name: machine.name.clone(), id: id.0, token, draining, machine };
-        self.agents.put(row.clone(), self.now);
+        self.agents.put(row.clone(), self.now, self.settings.fence);
         self.draft.rows.push(Row::Node(row));
         self.fact(Event::NodeUp { node: id, spec });
         self.release_misfits();
@@ -326,6 +335,11 @@ impl Host {
                 let Some(live) = self.agents.nodes.get_mut(&node) else { return };
                 (live.last_beat, live.gpu_use) = (self.now, gpu_use);
                 live.gpu_use.truncate(64);
+                if live.fence > self.settings.fence && live.fence_until.is_none() {
+                    // Who beats was welcomed, so the agent goes by our fence from here on. A shim
+                    // looks at it when the one that it knows has run out.
+                    live.fence_until = Some(self.now + live.fence);
+                }
                 self.draft.effects.push(Effect::Tell(session, ToAgent::BeatSeen { number }));
                 self.refresh_health(node);
                 self.tell_again(node);
@@ -381,6 +395,7 @@ impl Host {
             self.look_at(id);
         }
         self.answer_old_reads();
+        self.shorten_fence();
         if self.now.since(self.keys_tidied) >= Span::from_secs(3600) {
             self.keys_tidied = self.now;
             let before = self.now.0.saturating_sub(super::KEYS_KEPT.0);
@@ -389,6 +404,25 @@ impl Host {
             if self.keys.len() < count {
                 self.draft.rows.push(Row::KeysGone(before));
             }
+        }
+    }
+
+    /// Forgets a longer fence of the past when nothing on any node can go by it any more.
+    fn shorten_fence(&mut self) {
+        let ours = self.settings.fence;
+        if self.agents.fence <= ours {
+            return;
+        }
+        let state = self.engine.state();
+        for (id, live) in &mut self.agents.nodes {
+            let down = state.node(*id).health == Health::Down;
+            if down || live.fence_until.is_some_and(|until| until <= self.now) {
+                live.fence = ours;
+            }
+        }
+        if self.agents.nodes.values().all(|live| live.fence <= ours) {
+            self.agents.fence = ours;
+            self.draft.rows.push(Row::Fence(ours.0));
         }
     }
 
@@ -403,7 +437,8 @@ impl Host {
         let node = self.engine.state().node(id);
         let silence = self.now.since(live.last_beat);
         let session = live.session;
-        if silence >= self.settings.dead && node.health != Health::Down {
+        let patience = self.settings.dead + live.fence.saturating_sub(self.settings.fence);
+        if silence >= patience && node.health != Health::Down {
             if let Some(session) = session {
                 self.agents.lost(session);
                 self.draft.effects.push(Effect::Close(session));

@@ -11,7 +11,7 @@ use hostler_core::policy::Policy;
 use hostler_core::record::Record;
 use hostler_core::replay::Replay;
 use hostler_core::state::Snapshot;
-use hostler_core::units::Time;
+use hostler_core::units::{Span, Time};
 
 use super::agents::Agents;
 use super::follow::Gathered;
@@ -39,6 +39,12 @@ impl Host {
         let (engine, log_bytes) = fold(&mut *store, &builder, &policy, &loaded)?;
         let snapshot_bytes = loaded.snapshot.as_ref().map_or(0, |(_, text)| text.len());
         let now = now.max(engine.state().now());
+        let fence = match loaded.fence {
+            Some(fence) => Span(fence),
+            None if is_fresh => settings.fence,
+            None => Settings::default().fence,
+        };
+        let longest = fence.max(settings.fence);
         let mut host = Host {
             next_job: engine.state().next_job().0.max(1),
             stays: engine.state().leases().map(|lease| (lease.id, Stay::new(lease))).collect(),
@@ -57,7 +63,7 @@ impl Host {
             keys: loaded.keys.into_iter().map(|key| ((key.token, key.key.clone()), key)).collect(),
             keys_tidied: now,
             clock_next: now,
-            agents: Agents::restore(loaded.nodes, now),
+            agents: Agents::restore(loaded.nodes, now, longest),
             draft: Draft::default(),
             last_record: loaded.last_record,
             last_change: (loaded.last_record + 1) << 20,
@@ -69,6 +75,10 @@ impl Host {
         };
         loaded.tenants.into_iter().for_each(|row| host.tenants.put(row));
         host.restore_jobs(loaded.jobs, &loaded.dependencies)?;
+        if loaded.fence != Some(longest.0) {
+            // Safe before the first agent is welcomed with it.
+            host.draft.rows.push(Row::Fence(longest.0));
+        }
         if is_fresh {
             host.begin_fresh()?;
         }

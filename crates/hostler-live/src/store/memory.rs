@@ -172,6 +172,7 @@ impl Content {
             Row::Key(key) => rest.keys.push(key.clone()),
             Row::KeysGone(before) => rest.keys.retain(|key| key.at >= *before),
             Row::Policy(settings) => rest.policy = Some(settings.clone()),
+            Row::Fence(fence) => rest.fence = Some(*fence),
         }
     }
 }

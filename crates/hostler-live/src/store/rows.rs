@@ -187,6 +187,8 @@ pub enum Row {
     KeysGone(u64),
     /// The policy that decides, as TOML.
     Policy(String),
+    /// The longest fence by which a node may still go, in microseconds.
+    Fence(u64),
 }
 
 /// What one commit writes.
@@ -232,4 +234,6 @@ pub struct Loaded {
     pub keys: Vec<KeyRow>,
     /// The policy that decides, as TOML.
     pub policy: Option<String>,
+    /// The longest fence by which a node may still go, in microseconds.
+    pub fence: Option<u64>,
 }

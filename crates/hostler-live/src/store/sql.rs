@@ -116,6 +116,13 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
         let database = &mut self.database;
         let cluster = meta(database, "cluster")?.unwrap_or_default();
         let policy = meta(database, "policy")?;
+        let fence = match meta(database, "fence")? {
+            Some(text) => match text.parse() {
+                Ok(fence) => Some(fence),
+                Err(_) => return Err(damaged(database, "the fence is no number")),
+            },
+            None => None,
+        };
         let jobs = format!("{} WHERE ended IS NULL ORDER BY id", schema::JOB_COLUMNS);
         let [last] = read(database, schema::LOG_LAST, &[], |row| row.number())?[..] else {
             return Err(damaged(database, "the log has no length"));
@@ -143,6 +150,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             })?,
             keys: read(database, schema::KEYS_READ, &[], key_row)?,
             policy,
+            fence,
         })
     }
 
@@ -227,6 +235,10 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         Row::KeysGone(before) => database.execute(schema::KEYS_DROP, &[(*before).into()]),
         Row::Policy(settings) => {
             database.execute(schema::META_PUT, &["policy".into(), settings.as_str().into()])
+        }
+        Row::Fence(fence) => {
+            let fence = fence.to_string();
+            database.execute(schema::META_PUT, &["fence".into(), fence.as_str().into()])
         }
     }
     .map(|_| ())

@@ -37,6 +37,8 @@ pub struct Shim {
     pub code: i32,
     /// Whether somebody asked it to end.
     pub stopping: bool,
+    /// Until when it may go on, as it last read; it reads again when that has run out.
+    pub alive: Option<Alive>,
 }
 
 /// Where a shim stands.

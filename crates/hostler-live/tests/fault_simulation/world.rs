@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hostler_core::id::LeaseId;
 use hostler_core::units::{Span, Time};
-use hostler_live::agent::core::{AgentCore, AgentEffect, AgentInput};
+use hostler_live::agent::core::{AgentCore, AgentEffect, AgentInput, Alive};
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
@@ -155,11 +155,12 @@ impl World {
     }
 
     fn open_host(&mut self) -> Host {
+        let fence = [8, 20, 40][self.dice.below(3) as usize];
         let settings = Settings {
             policy: policy(&mut self.dice),
             beat: Span::from_secs(1),
-            fence: Span::from_secs(20),
-            dead: Span::from_secs(24),
+            fence: Span::from_secs(fence),
+            dead: Span::from_secs(fence + 4),
             silent: Span::from_secs(5),
             snapshot_bytes: self.dice.between(1_000, 60_000) as usize,
         };
@@ -324,7 +325,13 @@ impl World {
         }
         let open: Vec<u64> = self.connections.keys().copied().collect();
         open.into_iter().for_each(|session| self.break_off(session));
-        self.soon(50, 40_000, Happening::HostStarts);
+        let patience = if self.dice.chance(500) { 3_000 } else { 40_000 };
+        self.soon(50, patience, Happening::HostStarts);
+        // What ends the daemon may well be what cuts a machine off.
+        if self.faulty && self.dice.chance(300) {
+            let node = self.dice.below(self.nodes.len() as u64) as usize;
+            self.cut(node);
+        }
     }
 }
 
@@ -494,7 +501,7 @@ impl World {
                 let lease = order.lease;
                 let code = if self.dice.chance(200) { self.dice.between(1, 9) as i32 } else { 0 };
                 let state = ShimState::Launching;
-                let shim = Shim { order: *order, state, code, stopping: false };
+                let shim = Shim { order: *order, state, code, stopping: false, alive: None };
                 self.nodes[node].shims.insert(lease, shim);
                 self.soon(5, 150, Happening::ShimStarts(node, lease));
             }
@@ -529,6 +536,7 @@ impl World {
         if shim.state != ShimState::Launching {
             return;
         }
+        shim.alive = at.alive;
         let fenced = at.alive.is_none_or(|alive| alive.is_over(self.now));
         if self.dice.chance(10) {
             let fault = "no such program".to_owned();
@@ -539,7 +547,7 @@ impl World {
         } else {
             shim.state = ShimState::Running;
             self.truth.begin(node, &shim.order);
-            let stays = self.dice.chance(100);
+            let stays = self.dice.chance(200);
             let high = if stays { 40_000 } else { 6_000 };
             self.soon(10, high, Happening::ShimEnds(node, lease));
         }
@@ -566,13 +574,18 @@ impl World {
 
     /// Shims look at the fence by themselves, whether there is an agent or not.
     fn fence(&mut self, node: usize) {
-        let at = &self.nodes[node];
-        if !at.alive.is_some_and(|alive| alive.is_over(self.now)) {
-            return;
+        let (at, now) = (&mut self.nodes[node], self.now);
+        let is_over = |alive: Option<Alive>| alive.is_some_and(|alive| alive.is_over(now));
+        let mut ended = Vec::new();
+        for (lease, shim) in &mut at.shims {
+            if shim.state == ShimState::Running && is_over(shim.alive) {
+                shim.alive = at.alive;
+                if is_over(shim.alive) {
+                    ended.push(*lease);
+                }
+            }
         }
-        let running = at.shims.iter().filter(|(_, shim)| shim.state == ShimState::Running);
-        let running: Vec<LeaseId> = running.map(|(lease, _)| *lease).collect();
-        for lease in running {
+        for lease in ended {
             self.say(|| format!("{lease:?} meets the fence on m{node}"));
             self.soon(0, 1_000, Happening::ShimIsForced(node, lease));
         }
@@ -605,11 +618,7 @@ impl World {
                 }
             }
             5 => self.power_fails(node),
-            6 | 7 => {
-                self.say(|| format!("m{node} is cut off"));
-                self.nodes[node].cut = true;
-                self.soon(500, 50_000, Happening::CutHeals(node));
-            }
+            6 | 7 => self.cut(node),
             _ => {
                 if let Some(session) = self.nodes[node].session {
                     self.say(|| format!("the connection of m{node} breaks"));
@@ -617,6 +626,12 @@ impl World {
                 }
             }
         }
+    }
+
+    fn cut(&mut self, node: usize) {
+        self.say(|| format!("m{node} is cut off"));
+        self.nodes[node].cut = true;
+        self.soon(500, 50_000, Happening::CutHeals(node));
     }
 
     fn power_fails(&mut self, node: usize) {

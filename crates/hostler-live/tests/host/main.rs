@@ -484,6 +484,59 @@ fn a_node_is_given_up_only_after_the_fence_and_its_jobs_start_elsewhere() {
 }
 
 #[test]
+fn a_shorter_fence_counts_only_when_the_longer_one_has_run_out() {
+    check(
+        "
+        0 join n1 1
+        0 join n2 1
+        1 submit gpus=1
+        2 n1 0 running
+        3 restart fence=60
+        4 join n2 1
+        130 n2 beat
+        130 nodes
+        962 n2 beat
+        963 n2 beat
+        964 n2 1 running
+        1031 n2 beat
+        1100 restart fence=60
+        1219 tick
+        1219 nodes
+        1220 tick
+        1220 nodes
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 join n2 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 restart fence=60
+            4 join n2 1
+            130 n2 beat
+            130 nodes
+                n1 silent 1 used
+                n2 up 0 used
+            962 n2 beat
+            963 n2 beat
+                to n2: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 1 at n2.example:20001
+            964 n2 1 running
+            1031 n2 beat
+            1100 restart fence=60
+            1219 tick
+            1219 nodes
+                n1 down 0 used
+                n2 silent 1 used
+            1220 tick
+            1220 nodes
+                n1 down 0 used
+                n2 down 0 used
+        "#]],
+    );
+}
+
+#[test]
 fn a_gang_that_loses_a_node_starts_anew() {
     check(
         "

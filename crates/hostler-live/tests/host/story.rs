@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use hostler_core::id::LeaseId;
-use hostler_core::units::Time;
+use hostler_core::units::{Span, Time};
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
@@ -23,7 +23,8 @@ use hostler_live::wire::{
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of `running`, `ended CODE`, `killed`, `faulty` or
 /// `unknown`; a command such as `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`,
 /// `drain NODE`, `quota gpus=2`, `policy KIND`, `output JOB`; the answer to that one,
-/// `NODE piece REQUEST TEXT`; `restart` of the daemon; or `jobs`, `nodes` and
+/// `NODE piece REQUEST TEXT`; `restart` of the daemon, or
+/// `restart fence=SECS`; or `jobs`, `nodes` and
 /// `history` to look.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
@@ -53,7 +54,7 @@ struct Theatre {
 impl Theatre {
     fn new() -> Theatre {
         let disk = Disk::default();
-        let host = open(&disk, 0);
+        let host = open(&disk, 0, 900);
         let (sessions, old, tokens) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Theatre { text: String::new(), now: 0, disk, host, sessions, old, tokens, next: 0 }
     }
@@ -66,9 +67,11 @@ impl Theatre {
                 self.play(Input::AgentLost { session });
             }
             ["tick"] => self.play(Input::Tick),
-            ["restart"] => {
+            ["restart", settings @ ..] => {
                 self.compare_with_store();
-                self.host = open(&self.disk, self.now);
+                let fence = settings.first().and_then(|text| text.strip_prefix("fence="));
+                let fence = fence.map_or(900, |secs| secs.parse().unwrap());
+                self.host = open(&self.disk, self.now, fence);
                 self.sessions.clear();
             }
             ["jobs"] => {
@@ -191,14 +194,19 @@ impl Theatre {
     }
 
     fn compare_with_store(&self) {
-        let again = open(&self.disk, self.now);
+        let again = open(&self.disk, self.now, 900);
         assert!(again.state() == self.host.state(), "memory and store differ");
     }
 }
 
-fn open(disk: &Disk, now: u64) -> Host {
+fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
     let builder = |text: &str| hostler_policies::from_toml(text).map_err(|fault| fault.to_string());
-    let settings = Settings { snapshot_bytes: 3_000, ..Settings::default() };
+    let settings = Settings {
+        fence: Span::from_secs(fence_secs),
+        dead: Span::from_secs(fence_secs + 60),
+        snapshot_bytes: 3_000,
+        ..Settings::default()
+    };
     let store = Box::new(disk.store());
     Host::open(store, Arc::new(builder), settings, Time::from_secs(now)).unwrap()
 }

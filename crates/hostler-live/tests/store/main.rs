@@ -83,6 +83,7 @@ fn everything() -> Vec<Row> {
         Row::Group("resnet".to_owned(), 0),
         Row::Key(key),
         Row::Policy("kind = 'fifo'".to_owned()),
+        Row::Fence(900_000_000),
     ]
 }
 
@@ -108,6 +109,7 @@ fn what_is_committed_is_there_after_a_restart() {
     let expected = story(&mut || Box::new(disk.store()));
     assert_eq!(expected.jobs, [job(1, "physics", None), job(2, "physics", None)]);
     assert_eq!(expected.tokens[0].revoked, Some(8));
+    assert_eq!(expected.fence, Some(900_000_000));
     let folder = Folder::new();
     assert_eq!(story(&mut || store::open(folder.path(), None).unwrap()), expected);
     if let Some(server) = Server::start() {
