@@ -14,7 +14,7 @@ use hostler_live::job::{JobRequest, JobState};
 use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate};
 use hostler_live::store::memory::{Disk, Failure};
-use hostler_live::store::{self, HistoryFilter, Role, Store};
+use hostler_live::store::{self, HistoryFilter, Role, Store, StoreError};
 use hostler_live::wire::{FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskExit, ToAgent};
 
 /// Longer than anything here takes, on any machine.
@@ -133,6 +133,18 @@ async fn a_store_that_fails_stops_the_daemon_and_loses_nothing_acknowledged() {
     assert_eq!(handle.job(2).await.unwrap(), None);
     handle.stop().await;
     thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_daemon_that_is_not_the_only_writer_any_more_stops() {
+    let disk = Disk::default();
+    let (handle, thread) = start(Box::new(disk.store()));
+    let mut fault = handle.fault();
+    disk.take_over();
+    let told = tokio::time::timeout(PATIENCE, fault.wait_for(Option::is_some)).await;
+    let told = told.expect("it is told in time").unwrap().clone();
+    assert!(matches!(told, Some(HostError::Store(StoreError::Lost { .. }))), "{told:?}");
+    assert!(matches!(thread.join(), Err(HostError::Store(_))));
 }
 
 #[tokio::test]

@@ -95,6 +95,11 @@ impl Default for Settings {
 /// Time after which housekeeping that did not help is tried again.
 const HOUSEKEEPING: Span = Span::from_secs(10);
 
+/// Time between looks at whether the store is still this daemon's alone. While it is not, beats
+/// that are answered keep jobs from the fence that the next daemon relies on; so it is shorter
+/// than the least time between a fence and giving a node up.
+const STORE_CHECKED: Span = Span::from_secs(1);
+
 /// Time for which idempotency keys are remembered.
 const KEYS_KEPT: Span = Span::from_secs(7 * 24 * 3600);
 
@@ -117,6 +122,7 @@ pub struct Host {
     keys: BTreeMap<(u32, String), KeyRow>,
     keys_tidied: Time,
     clock_next: Time,
+    store_checked: Time,
     agents: Agents,
     stays: BTreeMap<LeaseId, Stay>,
     draft: Draft,
@@ -163,7 +169,7 @@ impl Host {
         self.look_at_the_clock();
         self.settle();
         self.write_jobs();
-        let done = self.commit(false);
+        let done = self.commit(false).and_then(|()| self.check_store());
         if let Err(fault) = &done {
             self.failed = Some(fault.clone());
         }
@@ -344,6 +350,15 @@ impl Host {
         self.store.commit(&batch)?;
         self.figures.commits.add(begun.elapsed());
         self.figures.records = self.last_record;
+        Ok(())
+    }
+
+    /// Finds out whether another daemon may be the writer, although there is nothing to write.
+    fn check_store(&mut self) -> Result<(), HostError> {
+        if self.now.since(self.store_checked) >= STORE_CHECKED {
+            self.store.check()?;
+            self.store_checked = self.now;
+        }
         Ok(())
     }
 

@@ -63,6 +63,7 @@ impl Host {
             keys: loaded.keys.into_iter().map(|key| ((key.token, key.key.clone()), key)).collect(),
             keys_tidied: now,
             clock_next: now,
+            store_checked: now,
             agents: Agents::restore(loaded.nodes, now, longest),
             draft: Draft::default(),
             last_record: loaded.last_record,

@@ -21,6 +21,8 @@ struct Content {
     jobs: BTreeMap<u32, JobRow>,
     rest: Loaded,
     failure: Option<Failure>,
+    /// Counts up when another becomes the writer.
+    writer: u64,
 }
 
 /// How the next commit fails.
@@ -38,9 +40,15 @@ impl Disk {
         self.content().failure = failure;
     }
 
+    /// Makes another the writer, as when a server loses the lock of those who were there before.
+    pub fn take_over(&self) {
+        self.content().writer += 1;
+    }
+
     /// A store on this disk.
     pub fn store(&self) -> MemoryStore {
-        MemoryStore { disk: self.clone() }
+        let writer = self.content().writer;
+        MemoryStore { disk: self.clone(), writer }
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
@@ -52,6 +60,7 @@ impl Disk {
 /// A store on a [`Disk`].
 pub struct MemoryStore {
     disk: Disk,
+    writer: u64,
 }
 
 impl Store for MemoryStore {
@@ -75,6 +84,7 @@ impl Store for MemoryStore {
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.check()?;
         let mut content = self.disk.content();
         let failure = content.failure.take();
         if failure != Some(Failure::Before) {
@@ -89,8 +99,16 @@ impl Store for MemoryStore {
         }
     }
 
+    fn check(&mut self) -> Result<(), StoreError> {
+        if self.disk.content().writer == self.writer {
+            return Ok(());
+        }
+        let (store, fault) = ("memory".to_owned(), "another is the writer".to_owned());
+        Err(StoreError::Lost { store, fault })
+    }
+
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        Ok(Box::new(MemoryStore { disk: self.disk.clone() }))
+        Ok(Box::new(MemoryStore { disk: self.disk.clone(), writer: self.writer }))
     }
 }
 

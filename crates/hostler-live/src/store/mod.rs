@@ -36,6 +36,9 @@ pub trait Store: Send {
     /// Writes all of it durably, or none.
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;
 
+    /// Whether whoever holds it still is the only writer; a fault when another may be.
+    fn check(&mut self) -> Result<(), StoreError>;
+
     /// A second view on the same store, for readers who must not disturb the writer.
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
 }

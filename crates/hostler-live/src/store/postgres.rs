@@ -25,6 +25,19 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 /// Time between two tries.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long a connection may take, where the address does not say.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the server may leave words unacknowledged, where the address does not say: one that
+/// lost its network would otherwise be waited for by the quarter of an hour.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+
+/// The session lock as the server lists it: by database and the two halves of its number.
+const LOCK_HELD: &str = "\
+     SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() \
+     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+     AND classid::bigint = $1 AND objid::bigint = $2 AND granted AND NOT pg_is_in_recovery()";
+
 /// Opens the store at an address like `postgres://user:password@host/database`.
 pub fn open(address: &str) -> Result<Box<dyn Store>, StoreError> {
     Ok(Box::new(SqlStore::new(connect(address)?, &super::cluster_name())?))
@@ -54,7 +67,13 @@ pub(super) struct Postgres {
 
 impl Postgres {
     fn connect(address: &str) -> Result<Postgres, StoreError> {
-        let config: Config = address.parse().map_err(|error| fault("postgres", &error))?;
+        let mut config: Config = address.parse().map_err(|error| fault("postgres", &error))?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_PATIENCE);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENCE_MAX);
+        }
         let name = name_of(&config);
         let client = config.connect(NoTls).map_err(|error| fault(&name, &error))?;
         Ok(Postgres { client, name, address: address.to_owned(), statements: BTreeMap::new() })
@@ -135,6 +154,15 @@ impl Database for Postgres {
         let sql = "SELECT 1::bigint FROM information_schema.tables \
                    WHERE table_schema = current_schema() AND table_name = $1";
         Ok(!self.query(sql, &[name.into()])?.is_empty())
+    }
+
+    fn check_lock(&mut self) -> Result<(), StoreError> {
+        let halves = [Value::Int(LOCK >> 32), Value::Int(LOCK & 0xffff_ffff)];
+        if self.query(LOCK_HELD, &halves)? == [[Value::Int(1)]] {
+            return Ok(());
+        }
+        let fault = "the lock that keeps other daemons out is gone".to_owned();
+        Err(StoreError::Lost { store: self.name.clone(), fault })
     }
 
     fn second(&self) -> Result<Postgres, StoreError> {

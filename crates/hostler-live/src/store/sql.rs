@@ -34,6 +34,9 @@ pub(super) trait Database: Send + Sized {
     /// Whether there is a table of this name.
     fn has_table(&mut self, name: &str) -> Result<bool, StoreError>;
 
+    /// Whether the lock that keeps other writers out is still held.
+    fn check_lock(&mut self) -> Result<(), StoreError>;
+
     /// A second connection that only reads.
     fn second(&self) -> Result<Self, StoreError>;
 }
@@ -178,6 +181,10 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             }
             batch.rows.iter().try_for_each(|row| write(database, row))
         })
+    }
+
+    fn check(&mut self) -> Result<(), StoreError> {
+        self.database.check_lock()
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {

@@ -148,6 +148,11 @@ impl Database for Sqlite {
         Ok(!self.query(sql, &[name.into()])?.is_empty())
     }
 
+    /// The lock of a file goes only with the process.
+    fn check_lock(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn second(&self) -> Result<Sqlite, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags);

@@ -216,6 +216,23 @@ fn a_second_process_is_kept_out() {
 }
 
 #[test]
+fn a_writer_notices_that_it_lost_its_lock_without_writing() {
+    let folder = Folder::new();
+    store::open(folder.path(), None).unwrap().check().unwrap();
+    let Some(server) = Server::start() else { return };
+    let mut first = store::open(folder.path(), Some(&server.address())).unwrap();
+    first.check().unwrap();
+    server.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks \
+         WHERE locktype = 'advisory' AND pid <> pg_backend_pid()",
+    );
+    let mut second = store::open(folder.path(), Some(&server.address())).unwrap();
+    second.check().unwrap();
+    let fault = first.check().err();
+    assert!(matches!(fault, Some(StoreError::Lost { .. })), "{fault:?}");
+}
+
+#[test]
 fn a_newer_schema_is_refused() {
     let folder = Folder::new();
     drop(store::open(folder.path(), None).unwrap());
