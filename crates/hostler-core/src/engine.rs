@@ -15,6 +15,7 @@ use crate::plan::{Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
 use crate::predict::Predict;
 use crate::record::Record;
+use crate::solve::Question;
 use crate::state::{ClusterState, Snapshot};
 use crate::units::{Span, Time};
 use crate::verify::verify;
@@ -135,11 +136,22 @@ impl<Watcher: Watch> Engine<Watcher> {
 
     /// Answers a solver's question on the state as it is, if the policy has asked one.
     ///
-    /// A host whose time goes on does the same on a thread, with a clone of the state.
+    /// A host whose time goes on does the same on a thread, with [`Engine::question_to_solver`].
     pub fn solve(&mut self) -> Option<Event> {
         let based_on = self.state.solve_asked()?;
         let solution = Arc::new(self.policy.solver()?.solve(&View::new(&self.state)));
         Some(Event::Solved { based_on, solution })
+    }
+
+    /// Whether the policy has asked a solver and can be given one: the step that it asked at.
+    pub fn wants_solver(&self) -> Option<u64> {
+        self.state.solve_asked().filter(|_| self.policy.solver().is_some())
+    }
+
+    /// A solver's question on a clone of the state, if the policy has asked one.
+    pub fn question_to_solver(&self) -> Option<Question> {
+        let based_on = self.state.solve_asked()?;
+        Some(Question::new(based_on, self.policy.solver()?, self.state.clone()))
     }
 
     /// Records and applies facts.

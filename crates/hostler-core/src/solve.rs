@@ -6,8 +6,11 @@
 //! log.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use crate::event::Event;
 use crate::id::JobId;
+use crate::state::ClusterState;
 use crate::target::Solution;
 use crate::view::View;
 
@@ -30,4 +33,23 @@ pub trait Solve: Send {
 
     /// What the host knows of jobs better than the state does. Holds for the next solution.
     fn know(&mut self, _jobs: BTreeMap<JobId, Known>) {}
+}
+
+/// A question to a solver, with all that it takes to answer it on another thread.
+pub struct Question {
+    based_on: u64,
+    solver: Box<dyn Solve>,
+    state: ClusterState,
+}
+
+impl Question {
+    pub(crate) fn new(based_on: u64, solver: Box<dyn Solve>, state: ClusterState) -> Question {
+        Question { based_on, solver, state }
+    }
+
+    /// Solves; what comes out is the fact to take in.
+    pub fn answer(mut self) -> Event {
+        let solution = Arc::new(self.solver.solve(&View::new(&self.state)));
+        Event::Solved { based_on: self.based_on, solution }
+    }
 }

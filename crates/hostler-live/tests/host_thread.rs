@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hostler_core::policy::Policy;
+use hostler_core::plan::Plan;
+use hostler_core::policy::{Cadence, Policy, Wake};
+use hostler_core::solve::Solve;
+use hostler_core::target::Solution;
 use hostler_core::units::Time;
+use hostler_core::view::View;
 use hostler_live::host::{
     Answer, Command, Host, HostError, HostHandle, HostThread, JobFilter, Principal, Settings,
 };
@@ -145,6 +150,100 @@ async fn an_idle_daemon_that_is_not_the_only_writer_any_more_stops() {
     let told = told.expect("it is told in time").unwrap().clone();
     assert!(matches!(told, Some(HostError::Store(StoreError::Lost { .. }))), "{told:?}");
     assert!(matches!(thread.join(), Err(HostError::Store(_))));
+}
+
+/// A policy whose solver waits until it may answer, and panics when nobody lets it.
+struct Slow {
+    policy: Box<dyn Policy>,
+    gate: Gate,
+}
+
+type Gate = Arc<Mutex<Receiver<()>>>;
+
+struct SlowSolver {
+    solver: Box<dyn Solve>,
+    gate: Gate,
+}
+
+impl Policy for Slow {
+    fn cadence(&self) -> Cadence {
+        self.policy.cadence()
+    }
+
+    fn solver(&self) -> Option<Box<dyn Solve>> {
+        let (solver, gate) = (self.policy.solver()?, Arc::clone(&self.gate));
+        Some(Box::new(SlowSolver { solver, gate }))
+    }
+
+    fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>) {
+        self.policy.decide(view, wake, plan);
+    }
+}
+
+impl Solve for SlowSolver {
+    fn solve(&mut self, view: &View<'_>) -> Solution {
+        self.gate.lock().unwrap().recv().expect("somebody lets it answer");
+        self.solver.solve(view)
+    }
+}
+
+/// A host whose solver waits, and what lets it answer once.
+fn start_slow() -> (HostHandle, HostThread, Sender<()>) {
+    let (open, gate) = channel();
+    let gate = Arc::new(Mutex::new(gate));
+    let builder = move |text: &str| -> Result<Box<dyn Policy>, String> {
+        let policy = policies(text)?;
+        Ok(Box::new(Slow { policy, gate: Arc::clone(&gate) }))
+    };
+    let settings =
+        Settings { policy: "kind = 'max-min-fairness'".to_owned(), ..Settings::default() };
+    let store = Box::new(Disk::default().store());
+    let host = Host::open(store, Arc::new(builder), settings, Time::ZERO).unwrap();
+    let (handle, thread) = HostThread::start(host).unwrap();
+    (handle, thread, open)
+}
+
+async fn with_agent(handle: &HostHandle) {
+    let daemon = Principal::daemon();
+    let made = handle.create_token(&daemon, Role::Agent, "default", "n1", false).await;
+    tokio::spawn(agent(handle.clone(), made.unwrap().0));
+    while handle.read(|host| host.nodes().is_empty()).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn everybody_is_served_while_a_solver_works() {
+    let (handle, thread, open) = start_slow();
+    with_agent(&handle).await;
+    let (mut changes, daemon) = (handle.changes(None), Principal::daemon());
+    for _ in 0..3 {
+        let submitted = handle.command(&daemon, submit());
+        tokio::time::timeout(PATIENCE, submitted).await.expect("nobody waits").unwrap();
+    }
+    let looked = handle.read(|host| (host.state().solve_asked(), host.state().solves().0)).await;
+    let (asked, solves) = looked.unwrap();
+    assert!(asked.is_some() && solves == 0, "the solver is at work: {asked:?}, {solves} solves");
+    (0..100).for_each(|_| open.send(()).unwrap());
+    while handle.read(|host| host.state().solves().0 == 0).await.unwrap() {
+        let change = tokio::time::timeout(PATIENCE, changes.coming.recv()).await;
+        change.expect("a solution starts jobs in time").unwrap();
+    }
+    handle.stop().await;
+    thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_solver_that_panics_stops_the_daemon() {
+    let (handle, thread, open) = start_slow();
+    with_agent(&handle).await;
+    drop(open);
+    let mut fault = handle.fault();
+    // It may have stopped before it could answer.
+    let _ = handle.command(&Principal::daemon(), submit()).await;
+    let told = tokio::time::timeout(PATIENCE, fault.wait_for(Option::is_some)).await;
+    assert!(told.is_ok(), "it is told in time");
+    assert!(matches!(thread.join(), Err(HostError::Stopped { .. })));
 }
 
 #[tokio::test]

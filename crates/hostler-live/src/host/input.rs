@@ -3,6 +3,7 @@
 //! Plain data: the host itself has no sockets, threads or clocks. Secrets never come here; the
 //! border hashes them first.
 
+use hostler_core::event::Event;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -53,6 +54,13 @@ pub enum Input {
         /// Which.
         session: SessionId,
     },
+    /// A solver is done.
+    Solved {
+        /// The number of the question.
+        number: u64,
+        /// Its answer.
+        answer: Event,
+    },
     /// Time went on.
     Tick,
 }
@@ -68,6 +76,8 @@ pub enum Effect {
     Close(SessionId),
     /// Tell those who watch.
     Changed(Change),
+    /// Fetch the question of this number, solve it and give the answer back as an input.
+    Solve(u64),
 }
 
 /// Who asks, as the border found out.

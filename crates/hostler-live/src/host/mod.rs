@@ -36,6 +36,7 @@ use hostler_core::id::LeaseId;
 use hostler_core::policy::Policy;
 use hostler_core::reason::Reason;
 use hostler_core::record::Record;
+use hostler_core::solve::Question;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
 
@@ -123,6 +124,9 @@ pub struct Host {
     keys_tidied: Time,
     clock_next: Time,
     store_checked: Time,
+    /// The question that a solver is at work on, and the step that it is about.
+    solving: Option<(u64, u64)>,
+    questions: u64,
     agents: Agents,
     stays: BTreeMap<LeaseId, Stay>,
     draft: Draft,
@@ -208,6 +212,12 @@ impl Host {
             }
             Input::AgentSaid { session, message } => self.agent_said(session, message),
             Input::AgentLost { session } => self.agents.lost(session),
+            Input::Solved { number, answer } => {
+                // One that another policy asked for, or an earlier life, is of no use.
+                if self.solving.take_if(|(asked, _)| *asked == number).is_some() {
+                    self.fact(answer);
+                }
+            }
             Input::Tick => {}
         }
     }
@@ -228,6 +238,9 @@ impl Host {
             if self.draft.facts.is_none() {
                 self.engine.begin(self.now);
             }
+            if matches!(event, Event::PolicyChanged { .. }) {
+                self.solving = None;
+            }
             self.engine.take_fact(&event);
             self.draft.facts.get_or_insert_default().push(event);
             self.gather();
@@ -247,15 +260,33 @@ impl Host {
             }
             housekeeping = false;
             self.step();
-            // The solver answers in the same batch, so that a crash loses question and answer.
-            if let Some(solved) = self.engine.solve() {
-                self.later(solved);
-            }
         }
         assert!(self.draft.facts.is_none(), "a batch comes to an end");
+        self.ask_solver();
         if self.engine.wake().is_some_and(|at| at <= self.now) {
             self.not_before = self.now + HOUSEKEEPING;
         }
+    }
+
+    /// Has a solver asked for, unless it is at work on this question already. What an earlier life
+    /// asked is asked again.
+    fn ask_solver(&mut self) {
+        let known = self.solving.map(|(_, based_on)| based_on);
+        if self.engine.state().solve_asked() == known {
+            return;
+        }
+        self.solving = None;
+        if let Some(based_on) = self.engine.wants_solver() {
+            self.questions += 1;
+            self.solving = Some((self.questions, based_on));
+            self.draft.effects.push(Effect::Solve(self.questions));
+        }
+    }
+
+    /// What a solver is to answer, on a copy of the state; none when nobody waits for it any more.
+    pub fn question(&self, number: u64) -> Option<Question> {
+        self.solving.filter(|(asked, _)| *asked == number)?;
+        self.engine.question_to_solver()
     }
 
     fn step(&mut self) {

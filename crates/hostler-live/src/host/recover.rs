@@ -64,6 +64,8 @@ impl Host {
             keys_tidied: now,
             clock_next: now,
             store_checked: now,
+            solving: None,
+            questions: 0,
             agents: Agents::restore(loaded.nodes, now, longest),
             draft: Draft::default(),
             last_record: loaded.last_record,

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hostler_core::event::Event;
 use hostler_core::units::Time;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -40,6 +41,8 @@ enum Message {
     Connected(Box<Input>, SessionId, mpsc::Sender<ToAgent>),
     Input(Box<Input>),
     Look(Look),
+    /// A question was solved; none when that panicked.
+    Solved(u64, Option<Box<Event>>),
     Stop,
 }
 
@@ -56,7 +59,8 @@ struct Shared {
 /// Reaches the host from anywhere.
 #[derive(Clone)]
 pub struct HostHandle {
-    messages: SyncSender<Message>,
+    /// The host ends with the last handle; it has none itself.
+    messages: Arc<SyncSender<Message>>,
     shared: Arc<Shared>,
 }
 
@@ -78,10 +82,13 @@ impl HostThread {
             library,
         });
         let (messages, inbox) = sync_channel(INPUTS_WAITING_MAX);
+        let messages = Arc::new(messages);
         let body = Body {
             clock: Clock::new(host.now),
             host,
             inbox,
+            back: Arc::downgrade(&messages),
+            solver: Solver::default(),
             shared: Arc::clone(&shared),
             replies: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -307,6 +314,8 @@ struct Body {
     host: Host,
     clock: Clock,
     inbox: Receiver<Message>,
+    back: Weak<SyncSender<Message>>,
+    solver: Solver,
     shared: Arc<Shared>,
     replies: BTreeMap<u64, Reply>,
     links: BTreeMap<SessionId, mpsc::Sender<ToAgent>>,
@@ -314,6 +323,15 @@ struct Body {
     /// Connections that were too slow.
     lost: Vec<SessionId>,
     tokens_seen: u64,
+}
+
+/// The solver on its thread: one at a time.
+#[derive(Default)]
+struct Solver {
+    busy: bool,
+    /// The question that waits for it; an older one is of no use.
+    next: Option<u64>,
+    panicked: bool,
 }
 
 impl Body {
@@ -350,15 +368,38 @@ impl Body {
                 let Ok(message) = self.inbox.try_recv() else { break };
                 stop |= self.sort(message, &mut inputs, &mut looks);
             }
+            if self.solver.panicked {
+                return Err(panicked());
+            }
             let effects = self.host.handle(self.clock.now(), inputs)?;
             // Whoever is told of a change of tokens finds it in effect.
             self.publish_tokens();
             effects.into_iter().for_each(|effect| self.carry_out(effect));
+            self.solve()?;
             looks.into_iter().for_each(|look| look(&self.host));
             if stop {
                 return self.host.close();
             }
         }
+    }
+
+    /// Puts the solver to work, if it rests and is asked for: everybody else goes on meanwhile.
+    fn solve(&mut self) -> Result<(), HostError> {
+        if self.solver.busy {
+            return Ok(());
+        }
+        let Some(number) = self.solver.next.take() else { return Ok(()) };
+        let (Some(question), Some(back)) = (self.host.question(number), self.back.upgrade()) else {
+            return Ok(());
+        };
+        self.solver.busy = true;
+        let work = move || {
+            let answer = catch_unwind(AssertUnwindSafe(|| Box::new(question.answer()))).ok();
+            // The host may be over.
+            let _ = back.send(Message::Solved(number, answer));
+        };
+        let thread = std::thread::Builder::new().name("solver".to_owned()).spawn(work);
+        thread.map(drop).map_err(|fault| HostError::Stopped { fault: fault.to_string() })
     }
 
     /// Time until something is to be done without an input.
@@ -387,6 +428,12 @@ impl Body {
                 inputs.push(*input);
             }
             Message::Look(look) => looks.push(look),
+            Message::Solved(number, answer) => {
+                self.solver.busy = false;
+                self.solver.panicked = answer.is_none();
+                let solved = |answer: Box<Event>| Input::Solved { number, answer: *answer };
+                inputs.extend(answer.map(solved));
+            }
             Message::Stop => return true,
         }
         false
@@ -410,6 +457,7 @@ impl Body {
             Effect::Close(session) => {
                 self.links.remove(&session);
             }
+            Effect::Solve(number) => self.solver.next = Some(number),
             Effect::Changed(change) => {
                 let mut recent = self.shared.recent();
                 if recent.len() >= CHANGES_KEPT {

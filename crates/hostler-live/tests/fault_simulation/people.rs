@@ -93,6 +93,8 @@ pub fn policy(dice: &mut Dice) -> String {
         "kind = 'priority'\npreempt = true",
         "kind = 'sjf'",
         "kind = 'srtf'",
+        "kind = 'max-min-fairness'\nround_secs = 5",
+        "kind = 'finish-time-fairness'\nround_secs = 8",
     ];
     policies[dice.below(policies.len() as u64) as usize].to_owned()
 }

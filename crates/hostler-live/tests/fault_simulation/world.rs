@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hostler_core::event::Event;
 use hostler_core::id::LeaseId;
 use hostler_core::units::{Span, Time};
 use hostler_live::agent::core::{AgentCore, AgentEffect, AgentInput, Alive};
@@ -36,6 +37,7 @@ enum Happening {
     HostTurn,
     HostTick,
     HostStarts,
+    Solved { life: u64, number: u64, answer: Event },
     AgentTick(usize),
     AgentStarts(usize),
     Connects(usize),
@@ -207,6 +209,11 @@ impl World {
                     self.say(|| "the daemon starts".to_owned());
                 }
             }
+            Happening::Solved { life, number, answer } => {
+                if life == self.life {
+                    self.tell_host(Input::Solved { number, answer });
+                }
+            }
             Happening::AgentTick(node) => {
                 self.tell_agent(node, vec![AgentInput::Tick]);
                 self.soon(100, 300, Happening::AgentTick(node));
@@ -309,6 +316,14 @@ impl World {
             }
             Effect::Close(session) => self.break_off(session.0),
             Effect::Changed(_) => {}
+            Effect::Solve(number) => {
+                let host = self.host.as_ref().expect("what it wants is done while it lives");
+                if let Some(question) = host.question(number) {
+                    let (life, answer) = (self.life, question.answer());
+                    self.say(|| format!("solver {number}: {answer:?}").chars().take(150).collect());
+                    self.soon(1, 5_000, Happening::Solved { life, number, answer });
+                }
+            }
         }
     }
 

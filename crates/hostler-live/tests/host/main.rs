@@ -722,6 +722,61 @@ fn only_the_agent_that_was_asked_gives_output() {
 }
 
 #[test]
+fn a_solver_is_asked_and_everything_goes_on_until_it_answers() {
+    check(
+        "
+        0 join n1 2
+        0 policy max-min-fairness
+        1 submit gpus=1
+        2 submit gpus=2
+        3 jobs
+        4 solved
+        5 n1 0 running
+        6 submit gpus=1
+        7 restart
+        8 join n1 2 0 running
+        9 solved
+        10 policy fifo
+        11 n1 0 ended 0
+        12 jobs
+        ",
+        expect![[r#"
+            0 join n1 2
+            0 policy max-min-fairness
+                done
+            1 submit gpus=1
+                submitted [1]
+                solve 1
+            2 submit gpus=2
+                submitted [2]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            3 jobs
+                1 starting, on n1
+                2 queued: its turn is in a later round
+            4 solved
+                solve 2
+            5 n1 0 running
+            6 submit gpus=1
+                submitted [3]
+                to n1: start lease1 job3 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20001
+            7 restart
+            8 join n1 2 0 running
+                to n1: start lease1 job3 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20001
+                solve 1
+            9 solved
+                solve 2
+            10 policy fifo
+                done
+            11 n1 0 ended 0
+                to n1: forget lease0
+            12 jobs
+                2 queued: its turn is in a later round
+                3 starting, on n1
+        "#]],
+    );
+}
+
+#[test]
 fn progress_gives_an_expected_end() {
     check(
         "

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use hostler_core::id::LeaseId;
+use hostler_core::solve::Question;
 use hostler_core::units::{Span, Time};
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
@@ -24,7 +25,7 @@ use hostler_live::wire::{
 /// `unknown`; a command such as `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`,
 /// `drain NODE`, `quota gpus=2`, `policy KIND`, `output JOB`; the answer to that one,
 /// `NODE piece REQUEST TEXT`; `restart` of the daemon, or
-/// `restart fence=SECS`; or `jobs`, `nodes` and
+/// `restart fence=SECS`; `solved` when the solver is done; or `jobs`, `nodes` and
 /// `history` to look.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
@@ -48,6 +49,8 @@ struct Theatre {
     /// The connections before those.
     old: BTreeMap<String, SessionId>,
     tokens: BTreeMap<String, u32>,
+    /// What a solver is at work on.
+    question: Option<(u64, Question)>,
     next: u64,
 }
 
@@ -56,7 +59,8 @@ impl Theatre {
         let disk = Disk::default();
         let host = open(&disk, 0, 900);
         let (sessions, old, tokens) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Theatre { text: String::new(), now: 0, disk, host, sessions, old, tokens, next: 0 }
+        let (text, question) = (String::new(), None);
+        Theatre { text, now: 0, disk, host, sessions, old, tokens, question, next: 0 }
     }
 
     fn line(&mut self, words: &[&str]) {
@@ -66,6 +70,10 @@ impl Theatre {
                 let session = self.sessions.remove(*node).unwrap();
                 self.play(Input::AgentLost { session });
             }
+            ["solved"] => {
+                let (number, question) = self.question.take().expect("it was asked for");
+                self.play(Input::Solved { number, answer: question.answer() });
+            }
             ["tick"] => self.play(Input::Tick),
             ["restart", settings @ ..] => {
                 self.compare_with_store();
@@ -73,6 +81,7 @@ impl Theatre {
                 let fence = fence.map_or(900, |secs| secs.parse().unwrap());
                 self.host = open(&self.disk, self.now, fence);
                 self.sessions.clear();
+                self.question = None;
             }
             ["jobs"] => {
                 let filter = JobFilter { limit: 100, ..JobFilter::default() };
@@ -189,6 +198,10 @@ impl Theatre {
                 Effect::Reply(_, Ok(answer)) => show_answer(&mut self.text, answer),
                 Effect::Reply(_, Err(fault)) => writeln!(self.text, "    {fault}").unwrap(),
                 Effect::Changed(_) => {}
+                Effect::Solve(number) => {
+                    writeln!(self.text, "    solve {number}").unwrap();
+                    self.question = self.host.question(*number).map(|question| (*number, question));
+                }
             }
         }
     }
