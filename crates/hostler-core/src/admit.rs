@@ -1,6 +1,7 @@
 //! Telling what can never run here, so that policies can turn it away.
 //!
 //! Looks at the empty cluster, whether its nodes are up or not; what is free now is no concern.
+//! Nodes that never come back are none.
 
 use crate::capacity::Capacity;
 use crate::cluster::{Health, Node, Power};
@@ -16,6 +17,7 @@ use crate::view::View;
 pub struct Census {
     kinds: Vec<Kind>,
     nodes: usize,
+    retired: usize,
     /// All nodes, up and free, to place jobs with several roles on trial; made when one comes.
     empty: Option<Capacity>,
 }
@@ -27,10 +29,14 @@ struct Kind {
 }
 
 impl Census {
-    /// Counts nodes that were added since the last time.
+    /// Counts nodes that were added or retired since the last time.
     pub fn refresh(&mut self, state: &ClusterState) {
+        if self.retired != state.retired() {
+            *self = Census { retired: state.retired(), ..Census::default() };
+        }
         // Nodes are never forgotten, so a number that did not change says that nothing did.
-        for (at, node) in state.nodes().iter().enumerate().skip(self.nodes) {
+        let added = state.nodes().iter().enumerate().skip(self.nodes);
+        for (at, node) in added.filter(|(_, node)| !node.retired) {
             let same = |kind: &&mut Kind| {
                 let known = &state.nodes()[kind.example].spec;
                 (known.cpu, known.mem, known.gpus) == (node.spec.cpu, node.spec.mem, node.spec.gpus)
@@ -100,7 +106,8 @@ impl Census {
             return None;
         }
         let wanted = demand.models.set();
-        let models = view.nodes().iter().filter_map(|node| node.spec.gpu_model);
+        let nodes = view.nodes().iter().filter(|node| !node.retired);
+        let models = nodes.filter_map(|node| node.spec.gpu_model);
         let model_exists =
             !demand.names_models() || models.into_iter().any(|model| wanted.contains(model));
         Some(match (model_exists, fit) {
@@ -128,7 +135,8 @@ fn empty_cluster(view: &View<'_>) -> Capacity {
     let mut empty = Capacity::default();
     view.models().iter().for_each(|model| empty.add_model(model));
     for node in view.nodes() {
-        empty.add_node(&Node { health: Health::Up, power: Power::On, ..node.clone() });
+        let health = if node.retired { Health::Down } else { Health::Up };
+        empty.add_node(&Node { health, power: Power::On, ..node.clone() });
     }
     empty
 }

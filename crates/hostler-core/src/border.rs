@@ -93,6 +93,7 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         }
         Event::NodeUp { node, spec } => node_up(state, *node, spec),
         Event::NodeDown { node }
+        | Event::NodeRetired { node }
         | Event::NodeDrain { node, .. }
         | Event::PowerChanged { node, .. } => known_node(state, *node),
         Event::Submitted { job, spec } => submitted(state, *job, spec),
@@ -142,7 +143,8 @@ fn known_node(state: &ClusterState, node: NodeId) -> Result<(), Refused> {
 
 fn node_up(state: &ClusterState, id: NodeId, spec: &NodeSpec) -> Result<(), Refused> {
     if let Some(node) = state.nodes().get(id.index()) {
-        return if node.spec == *spec { Ok(()) } else { Err(Refused::OtherMachine(id.0)) };
+        let same = node.spec == *spec && !node.retired;
+        return if same { Ok(()) } else { Err(Refused::OtherMachine(id.0)) };
     }
     in_order("node", id.0, state.nodes().len(), NODES_MAX)?;
     let model_known = match spec.gpu_model {

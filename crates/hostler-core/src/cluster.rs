@@ -76,6 +76,9 @@ pub struct Node {
     pub first_device: DeviceId,
     /// Leases with a part here, ascending.
     pub leases: Vec<LeaseId>,
+    /// Whether it never comes back.
+    #[serde(default)]
+    pub retired: bool,
 }
 
 /// Whether jobs may run on a node.

@@ -41,6 +41,11 @@ pub enum Event {
         /// Its number.
         node: NodeId,
     },
+    /// A node that is gone never comes back, not as what it was: its machine has another number.
+    NodeRetired {
+        /// Its number.
+        node: NodeId,
+    },
     /// A node is to take nothing new, or may again.
     NodeDrain {
         /// Its number.
@@ -189,6 +194,7 @@ impl Event {
             | Event::TenantAdded { .. } => false,
             Event::NodeUp { .. }
             | Event::NodeDown { .. }
+            | Event::NodeRetired { .. }
             | Event::NodeDrain { .. }
             | Event::PowerChanged { .. }
             | Event::Submitted { .. }

@@ -40,6 +40,7 @@ impl ClusterState {
             }
             Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
             Event::NodeDown { node } => self.node_down(*node, watch),
+            Event::NodeRetired { node } => self.node_retired(*node, watch),
             Event::NodeDrain { node, draining } => self.node_drain(*node, *draining, watch),
             Event::PowerChanged { node, power } => self.power_changed(*node, *power, watch),
             Event::Submitted { job, spec } => self.submitted(*job, spec, watch),
@@ -90,6 +91,7 @@ impl ClusterState {
         if id.index() < self.nodes.len() {
             let node = &mut self.nodes[id.index()];
             assert_eq!(node.spec, *spec, "{id:?} came back as another machine");
+            assert!(!node.retired, "{id:?} came back although it never would");
             node.health = Health::Up;
             node.power = Power::On;
         } else {
@@ -112,6 +114,7 @@ impl ClusterState {
             power: Power::On,
             first_device: DeviceId(self.next_device),
             leases: Vec::new(),
+            retired: false,
         };
         self.next_device += spec.gpus;
         self.node_held.push([0; 2]);
@@ -146,6 +149,25 @@ impl ClusterState {
             }
         }
         watch.node_changed(self.now, self, &self.nodes[id.index()]);
+    }
+
+    /// Whoever waits may have counted on the node, and is looked at as if it had just come.
+    fn node_retired(&mut self, id: NodeId, watch: &mut dyn Watch) {
+        if self.nodes[id.index()].health != Health::Down {
+            self.node_down(id, watch);
+        }
+        if std::mem::replace(&mut self.nodes[id.index()].retired, true) {
+            self.stale_events += 1;
+            return;
+        }
+        self.retired += 1;
+        self.note_catalogue();
+        for id in &self.pending {
+            let job = self.jobs.get_mut(id.0).expect("a waiting job is not over");
+            job.reason = Reason::New;
+            self.journal.push(Change::Unqueued(*id));
+            self.journal.push(Change::Queued(*id));
+        }
     }
 
     /// Nobody is left to report: what was believed done and is not safe counts as lost.

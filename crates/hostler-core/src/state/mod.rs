@@ -38,6 +38,8 @@ pub struct ClusterState {
     tenants: Vec<Tenant>,
     profiles: BTreeMap<ProfileKey, Profile>,
     nodes: Vec<Node>,
+    /// Number of nodes that never come back.
+    retired: usize,
     pub(crate) capacity: Capacity,
     jobs: Table<Job>,
     leases: Table<Lease>,
@@ -121,6 +123,11 @@ impl ClusterState {
     /// Nodes, by id.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// Number of nodes that never come back.
+    pub fn retired(&self) -> usize {
+        self.retired
     }
 
     /// A node.

@@ -113,6 +113,7 @@ impl ClusterState {
         // Every node was up when it joined, and the index remembers how large it was.
         (node.health, node.power) = (Health::Up, Power::On);
         self.next_device += node.spec.gpus;
+        self.retired += usize::from(node.retired);
         self.node_held.push([0; 2]);
         self.device_held.resize(self.next_device as usize, [0; 2]);
         self.capacity.add_node(&node);

@@ -89,6 +89,11 @@ impl Agents {
         self.nodes.get(&node)?.session
     }
 
+    /// Whether a machine is not what the scheduler still takes it for.
+    pub(super) fn has_changed(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|node| node.changed.is_some())
+    }
+
     pub(super) fn gpu_use(&self, node: NodeId) -> &[u8] {
         self.nodes.get(&node).map_or(&[], |node| &node.gpu_use)
     }
@@ -231,6 +236,7 @@ impl Host {
                 return id;
             }
             self.fact(Event::NodeDown { node: id });
+            self.fact(Event::NodeRetired { node: id });
             self.leave_behind(id);
         }
         let id = NodeId(self.engine.state().nodes().len() as u32);

@@ -203,7 +203,9 @@ impl Host {
         if part.is_over() {
             return;
         }
-        if *part == PartStage::Ordered && stay.stop.is_none() && !known_to_run {
+        // A machine that changed may not have what the order names.
+        let startable = !known_to_run && !self.agents.has_changed(node);
+        if *part == PartStage::Ordered && stay.stop.is_none() && startable {
             return self.tell_start(lease, node);
         }
         *part = PartStage::Interrupted(None);

@@ -624,7 +624,7 @@ impl World {
 impl World {
     fn fault(&mut self) {
         let node = self.dice.below(self.nodes.len() as u64) as usize;
-        match self.dice.below(12) {
+        match self.dice.below(13) {
             0 => self.host_dies(true),
             1 | 2 => self.agent_dies(node),
             3 | 4 => {
@@ -634,6 +634,7 @@ impl World {
             }
             5 => self.power_fails(node),
             6 | 7 => self.cut(node),
+            8 => self.machine_changes(node),
             _ => {
                 if let Some(session) = self.nodes[node].session {
                     self.say(|| format!("the connection of m{node} breaks"));
@@ -647,6 +648,19 @@ impl World {
         self.say(|| format!("m{node} is cut off"));
         self.nodes[node].cut = true;
         self.soon(500, 50_000, Happening::CutHeals(node));
+    }
+
+    /// Its agent comes back and tells of other hardware.
+    fn machine_changes(&mut self, node: usize) {
+        if self.dice.chance(500) {
+            self.power_fails(node);
+            self.nodes[node].about.gpus = self.dice.between(1, 4) as u32;
+        } else {
+            self.agent_dies(node);
+            self.nodes[node].about.mem_mib -= 1;
+        }
+        let about = &self.nodes[node].about;
+        self.say(|| format!("m{node} has {} GPUs and {} MiB now", about.gpus, about.mem_mib));
     }
 
     fn power_fails(&mut self, node: usize) {

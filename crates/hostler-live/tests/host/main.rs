@@ -671,6 +671,53 @@ fn a_machine_that_changed_joins_anew_when_nothing_runs_there() {
 }
 
 #[test]
+fn nobody_waits_for_what_a_machine_was_before_it_changed() {
+    check(
+        "
+        0 join n1 4
+        0 join n2 1
+        1 submit gpus=4
+        1 submit gpus=2
+        2 jobs
+        3 join n1 1
+        4 jobs
+        5 restart
+        6 join n1 1
+        6 join n2 1
+        7 submit gpus=4
+        8 jobs
+        ",
+        expect![[r#"
+            0 join n1 4
+            0 join n2 1
+            1 submit gpus=4
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000), (1, 1000), (2, 1000), (3, 1000)] of 1 at n1.example:20000
+            1 submit gpus=2
+                submitted [2]
+            2 jobs
+                1 starting, on n1
+                2 queued: 0 of its 1 tasks would fit now
+            3 join n1 1
+                close (old)
+                to n1: forget lease0
+            4 jobs
+                1 held, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                2 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+            5 restart
+            6 join n1 1
+            6 join n2 1
+            7 submit gpus=4
+                submitted [3]
+            8 jobs
+                1 held, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                2 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                3 held: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+        "#]],
+    );
+}
+
+#[test]
 fn words_over_the_old_connection_of_a_changed_machine_are_not_heard() {
     check(
         "
