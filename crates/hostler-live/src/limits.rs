@@ -112,6 +112,14 @@ pub const GRACE_SECS: u64 = 30;
 /// The longest such time that can be asked for: a drain must come to an end.
 pub const GRACE_SECS_MAX: u64 = 3_600;
 
+/// Milliseconds that a shim sleeps at most: timers stand still while a machine sleeps, so the fence
+/// may be noticed by as much later.
+pub const SHIM_SLEEP_MS_MAX: u64 = 5000;
+
+/// Seconds from the fence to giving a node up, at least: what a shim may sleep through, and two for
+/// the kill and for clocks of two machines that do not run quite alike.
+pub const DEAD_AFTER_FENCE_SECS_MIN: u64 = SHIM_SLEEP_MS_MAX.div_ceil(1000) + 2;
+
 /// Seconds that a stream of changes lasts: a revoked token is good for no longer.
 pub const STREAM_SECS_MAX: u64 = 600;
 

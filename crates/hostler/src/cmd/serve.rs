@@ -13,6 +13,7 @@ use hostler_live::agent::user::{JobUser, is_root};
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
 use hostler_live::client::pin;
 use hostler_live::host;
+use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
 use hostler_live::server::{self, Certificate, Running};
@@ -22,9 +23,6 @@ use crate::say::say;
 
 /// Time beyond the fence after which a node is given up: what ending jobs may take.
 const DEAD_AFTER_FENCE_SECS: u64 = 60;
-
-/// The least of it: clocks of two machines do not run quite alike, and a kill takes a moment.
-const DEAD_AFTER_FENCE_SECS_MIN: u64 = 2;
 
 /// Beats that fit into a short fence.
 const BEATS_PER_FENCE: u64 = 6;
@@ -112,7 +110,7 @@ fn times(args: &Serve) -> Result<host::Settings> {
     let usual = host::Settings::default();
     let fence = Span::from_secs(args.fence_secs);
     let dead = args.dead_secs.unwrap_or(args.fence_secs.saturating_add(DEAD_AFTER_FENCE_SECS));
-    if dead < args.fence_secs + DEAD_AFTER_FENCE_SECS_MIN {
+    if dead < args.fence_secs.saturating_add(DEAD_AFTER_FENCE_SECS_MIN) {
         bail!(
             "`--dead-secs` is {dead}; jobs end at the fence of {} s and need {} s more for it",
             args.fence_secs,

@@ -55,6 +55,15 @@ fn examples_of_the_help_are_command_lines_that_parse() {
 }
 
 #[test]
+fn a_node_cannot_be_given_up_while_a_shim_may_sleep_through_the_fence() {
+    let folder = Folder::new();
+    // No certificate is there: what gets past the times fails all the same.
+    let serve = "serve --data data --cert none.pem --key none.key --fence-secs 10 --dead-secs";
+    folder.run(&format!("{serve} 16")).fails(1, &["`--dead-secs` is 16", "need 7 s more"]);
+    folder.run(&format!("{serve} 17")).fails(1, &["none.pem"]);
+}
+
+#[test]
 fn the_version_is_printed() {
     let expected = format!("hostler {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(Folder::new().quiet("--version"), expected);

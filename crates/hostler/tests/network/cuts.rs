@@ -11,7 +11,7 @@ use crate::namespaces::Namespaces;
 const FENCE_SECS: u64 = 10;
 
 /// Seconds after which the daemon gives a silent node up.
-const DEAD_SECS: u64 = 14;
+const DEAD_SECS: u64 = 17;
 
 /// A job that locks a file of its own while it runs, and writes a line every tenth of a second: its
 /// node's folder, its lease and the time in milliseconds. `$1` is the number of lines.

@@ -14,6 +14,7 @@ use crate::agent::clock::{boot_ms, until};
 use crate::agent::core::Alive;
 use crate::agent::folder::read_json;
 use crate::agent::processes::{self, Process};
+use crate::limits::SHIM_SLEEP_MS_MAX;
 use crate::wire::{Stage, TaskExit};
 
 /// Milliseconds between two looks for processes that are to be killed.
@@ -25,9 +26,6 @@ const LEFT_MS: u64 = 10;
 
 /// Milliseconds between two reports of progress: a fast loop must not flood the daemon.
 const PROGRESS_MS: u64 = 500;
-
-/// Milliseconds that the shim sleeps at most: timers stand still while a machine sleeps.
-const SLEEP_MS_MAX: u64 = 5000;
 
 /// Milliseconds for the last output after every process is gone.
 const DRAIN_MS: u64 = 1000;
@@ -54,7 +52,7 @@ pub(super) fn until_over(
     };
     loop {
         let wake_ms = run.act(boot_ms());
-        let pause = until(wake_ms).min(Duration::from_millis(SLEEP_MS_MAX));
+        let pause = until(wake_ms).min(Duration::from_millis(SHIM_SLEEP_MS_MAX));
         match inbox.recv_timeout(pause) {
             Ok(Happened::Empty) | Err(RecvTimeoutError::Disconnected) => break,
             Ok(happened) => run.take(happened),
@@ -135,7 +133,7 @@ impl Run<'_> {
             return ask_ms;
         }
         self.end(now_ms, StopHow::Checkpoint, alive.end_ms().saturating_sub(now_ms), true);
-        now_ms + SLEEP_MS_MAX
+        now_ms + SHIM_SLEEP_MS_MAX
     }
 
     fn take(&mut self, happened: Happened) {
