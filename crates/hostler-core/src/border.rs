@@ -8,8 +8,8 @@ use crate::event::Event;
 use crate::id::{JobId, NodeId};
 use crate::job::{JobSpec, Models};
 use crate::limits::{
-    DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX, MODELS_MAX, NODES_MAX,
-    TASKS_PER_JOB_MAX,
+    DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX, MODELS_MAX,
+    NODES_MAX, TASKS_PER_JOB_MAX,
 };
 use crate::state::ClusterState;
 use crate::target::Target;
@@ -20,7 +20,7 @@ pub enum Refused {
     /// Catalogue entries and nodes count up from zero.
     #[error("{what} {id} is out of order: {next} is next")]
     Order {
-        /// `model`, `tenant`, `node` or `job`.
+        /// `model`, `tenant`, `node`, `job` or `lease`.
         what: &'static str,
         /// The number given.
         id: u32,
@@ -97,6 +97,14 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::NodeDrain { node, .. }
         | Event::PowerChanged { node, .. } => known_node(state, *node),
         Event::Submitted { job, spec } => submitted(state, *job, spec),
+        Event::LeasesSkipped { next } => {
+            let known = state.next_lease();
+            // A number far ahead would leave a hole that memory has to hold.
+            if next.0.saturating_sub(known.0) > LEASE_NUMBER_GAP_MAX {
+                return Err(Refused::Order { what: "lease", id: next.0, next: known.0 });
+            }
+            Ok(())
+        }
         Event::Profiled { key, profile } => {
             if profile.is_sane() {
                 Ok(())

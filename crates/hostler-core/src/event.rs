@@ -67,6 +67,12 @@ pub enum Event {
         /// What it asks for.
         spec: Arc<JobSpec>,
     },
+    /// Numbers of leases below this one were given out before, by a history that a restored backup
+    /// does not know.
+    LeasesSkipped {
+        /// The least number that the next lease may have.
+        next: LeaseId,
+    },
     /// A person cancelled a job.
     Cancelled {
         /// Its number.
@@ -190,6 +196,7 @@ impl Event {
             | Event::Progress { .. }
             | Event::Checkpointed { .. }
             | Event::Used { .. }
+            | Event::LeasesSkipped { .. }
             | Event::ModelAdded { .. }
             | Event::TenantAdded { .. } => false,
             Event::NodeUp { .. }

@@ -26,6 +26,10 @@ pub const TASKS_PER_JOB_MAX: u32 = 100_000;
 /// Job numbers that may be left out between two submissions; a larger gap is a broken log.
 pub const JOB_NUMBER_GAP_MAX: u32 = 1 << 20;
 
+/// Lease numbers that may be left out at a time: what a busy cluster starts between two backups,
+/// and 32 MiB until the leases before them are over.
+pub const LEASE_NUMBER_GAP_MAX: u32 = 1 << 22;
+
 /// Time that an executor has to say whether a job started. A cold image pull takes minutes.
 pub const START_TIMEOUT: Span = Span::from_secs(1800);
 

@@ -54,6 +54,17 @@ impl<Entry> Table<Entry> {
         self.base + self.slots.len() as u32
     }
 
+    /// Leaves numbers out: the next one is at least this.
+    pub fn skip_to(&mut self, next_id: u32) {
+        if self.len == 0 && next_id > self.next_id() {
+            self.slots.clear();
+            self.base = next_id - 1;
+        }
+        while self.next_id() < next_id {
+            self.slots.push_back(None);
+        }
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.len
@@ -131,5 +142,9 @@ mod tests {
             table.remove(id);
         }
         assert_eq!(table.next_id(), 1000);
+        table.skip_to(900);
+        assert_eq!(table.next_id(), 1000);
+        table.skip_to(4_000_000_000);
+        assert_eq!((table.next_id(), table.slots.len()), (4_000_000_000, 1));
     }
 }

@@ -27,7 +27,7 @@ pub enum FromAgent {
         protocol: u32,
         /// What it runs on.
         machine: Machine,
-        /// Every lease that it has not been told to forget.
+        /// Every lease that it has not been told to forget, and the highest that it ever knew.
         held: Vec<LeaseReport>,
     },
     /// It is alive.

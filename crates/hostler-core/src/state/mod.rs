@@ -230,7 +230,8 @@ impl ClusterState {
         JobId(self.jobs.next_id())
     }
 
-    pub(crate) fn next_lease(&self) -> LeaseId {
+    /// The number that the next lease gets.
+    pub fn next_lease(&self) -> LeaseId {
         LeaseId(self.leases.next_id())
     }
 

@@ -71,6 +71,10 @@ impl LeaseDisk for Journal {
         }
     }
 
+    fn last(&self) -> Option<LeaseId> {
+        self.leases.keys().next_back().copied().max(self.mark)
+    }
+
     fn accept(&mut self, lease: LeaseId) -> io::Result<()> {
         self.write(lease, true)
     }

@@ -6,6 +6,7 @@ use hostler_core::border::{self};
 use hostler_core::cluster::{GpuModel, Health, NodeSpec};
 use hostler_core::event::Event;
 use hostler_core::id::{LeaseId, ModelId, NodeId};
+use hostler_core::limits::LEASE_NUMBER_GAP_MAX;
 use hostler_core::units::{Mib, Milli, Span, Time};
 
 use super::request::check_name;
@@ -31,6 +32,8 @@ pub(super) struct Agents {
     next_read: u64,
     /// The longest fence by which a node may still go, as it is in the store.
     fence: Span,
+    /// Numbers of leases that were left out for agents, in this life of the daemon.
+    skipped: u32,
 }
 
 struct NodeLive {
@@ -144,7 +147,8 @@ impl Host {
         if session <= self.agents.last_session(&machine.name) {
             return;
         }
-        match self.admit(token, protocol, &machine) {
+        let admitted = self.admit(token, protocol, &machine);
+        match admitted.and_then(|()| self.skip_leases(&held)) {
             Ok(()) => self.welcome(session, token, machine, held),
             Err(fault) => {
                 let refused = ToAgent::Refused { fault, retry: false };
@@ -174,6 +178,26 @@ impl Host {
         }
         let sane = (machine.gpus == 0) == machine.gpu_model.is_empty() && machine.gpus <= 64;
         if sane { Ok(()) } else { Err("its GPUs and their model do not go together".to_owned()) }
+    }
+
+    /// Leaves out numbers of leases that the agent knows and the store does not: after a backup was
+    /// restored they were given out before, and the agent would take a new lease for the old one.
+    fn skip_leases(&mut self, held: &[LeaseReport]) -> Result<(), String> {
+        let last = held.iter().map(|report| report.lease).max();
+        let known = self.engine.state().next_lease();
+        let Some(last) = last.filter(|last| *last >= known) else { return Ok(()) };
+        let event = Event::LeasesSkipped { next: LeaseId(last.0.saturating_add(1)) };
+        let left = LEASE_NUMBER_GAP_MAX.saturating_sub(self.agents.skipped);
+        let skipped = last.0 - known.0;
+        if skipped >= left {
+            return Err(format!(
+                "it knows {last:?}, the store none from {known:?} on; restore a newer backup, or \
+                 empty the agent's data folder"
+            ));
+        }
+        self.agents.skipped += skipped + 1;
+        self.fact(event);
+        Ok(())
     }
 
     fn welcome(
@@ -286,7 +310,9 @@ impl Host {
         let silence = self.now.since(live.last_beat);
         let unable = self.now < live.rests_until;
         let silent = silence >= self.settings.silent;
-        let rests = row.draining || live.changed.is_some() || silent || unable;
+        // Which leases it knows is told by its first words.
+        let unheard = live.last_session == SessionId(0);
+        let rests = row.draining || live.changed.is_some() || silent || unable || unheard;
         let node = self.engine.state().node(id);
         let before = node.health;
         if node.health == Health::Down && live.session.is_some() {
@@ -392,10 +418,10 @@ impl Host {
         }
         self.clock_next = self.now + CLOCK;
         let silent = self.settings.silent.min(self.settings.dead);
-        let late =
-            self.agents.nodes.iter().filter(|(_, node)| {
-                self.now.since(node.last_beat) >= silent || node.changed.is_some()
-            });
+        let late = self.agents.nodes.iter().filter(|(_, node)| {
+            let unheard = node.last_session == SessionId(0);
+            self.now.since(node.last_beat) >= silent || node.changed.is_some() || unheard
+        });
         let late: Vec<NodeId> = late.map(|(id, _)| *id).collect();
         for id in late {
             self.look_at(id);

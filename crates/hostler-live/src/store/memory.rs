@@ -14,7 +14,7 @@ use crate::limits::PAGE_JOBS_MAX;
 #[derive(Clone, Default)]
 pub struct Disk(Arc<Mutex<Content>>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Content {
     records: Vec<(u64, String)>,
     snapshot: Option<(u64, String)>,
@@ -35,6 +35,11 @@ pub enum Failure {
 }
 
 impl Disk {
+    /// A disk of its own with what is on this one now.
+    pub fn backup(&self) -> Disk {
+        Disk(Arc::new(Mutex::new(self.content().clone())))
+    }
+
     /// Lets the next commit fail, or lets it work after all.
     pub fn fail_next(&self, failure: Option<Failure>) {
         self.content().failure = failure;

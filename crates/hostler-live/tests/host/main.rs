@@ -718,6 +718,69 @@ fn nobody_waits_for_what_a_machine_was_before_it_changed() {
 }
 
 #[test]
+fn numbers_that_a_restored_store_does_not_know_are_not_given_out_again() {
+    check(
+        "
+        0 join n1 1
+        1 submit gpus=1
+        2 backup
+        3 n1 0 ended 0
+        4 submit gpus=1
+        5 n1 1 ended 0
+        6 submit gpus=1
+        7 restore
+        8 jobs
+        9 submit gpus=1
+        10 cancel 1
+        11 join n1 1 2 running
+        12 jobs
+        13 restart
+        14 submit gpus=1
+        14 nodes
+        15 join n1 1 4000000000 unknown
+        ",
+        expect![[r#"
+            0 join n1 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 backup
+            3 n1 0 ended 0
+                to n1: forget lease0
+            4 submit gpus=1
+                submitted [2]
+                to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            5 n1 1 ended 0
+                to n1: forget lease1
+            6 submit gpus=1
+                submitted [3]
+                to n1: start lease2 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
+            7 restore
+            8 jobs
+                1 starting, on n1
+            9 submit gpus=1
+                submitted [2]
+            10 cancel 1
+                1 stopping, on n1: cancelled; it is being stopped
+            11 join n1 1 2 running
+                to n1: stop lease2 kill in 0 ms
+                to n1: forget lease0
+                to n1: start lease3 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20003
+            12 jobs
+                2 starting, on n1
+            13 restart
+            14 submit gpus=1
+                submitted [3]
+            14 nodes
+                n1 silent 1 used
+            15 join n1 1 4000000000 unknown
+                to n1: Refused { fault: "it knows lease4000000000, the store none from lease4 on; restore a newer backup, or empty the agent's data folder", retry: false }
+                close n1
+        "#]],
+    );
+}
+
+#[test]
 fn words_over_the_old_connection_of_a_changed_machine_are_not_heard() {
     check(
         "

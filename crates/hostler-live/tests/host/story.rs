@@ -25,7 +25,8 @@ use hostler_live::wire::{
 /// `unknown`; a command such as `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`,
 /// `drain NODE`, `quota gpus=2`, `policy KIND`, `output JOB`; the answer to that one,
 /// `NODE piece REQUEST TEXT`; `restart` of the daemon, or
-/// `restart fence=SECS`; `solved` when the solver is done; or `jobs`, `nodes` and
+/// `restart fence=SECS`; `solved` when the solver is done; `backup` and
+/// `restore` of the store; or `jobs`, `nodes` and
 /// `history` to look.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
@@ -44,6 +45,7 @@ struct Theatre {
     text: String,
     now: u64,
     disk: Disk,
+    backup: Disk,
     host: Host,
     sessions: BTreeMap<String, SessionId>,
     /// The connections before those.
@@ -59,8 +61,8 @@ impl Theatre {
         let disk = Disk::default();
         let host = open(&disk, 0, 900);
         let (sessions, old, tokens) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (text, question) = (String::new(), None);
-        Theatre { text, now: 0, disk, host, sessions, old, tokens, question, next: 0 }
+        let (text, question, backup) = (String::new(), None, Disk::default());
+        Theatre { text, now: 0, disk, backup, host, sessions, old, tokens, question, next: 0 }
     }
 
     fn line(&mut self, words: &[&str]) {
@@ -75,13 +77,15 @@ impl Theatre {
                 self.play(Input::Solved { number, answer: question.answer() });
             }
             ["tick"] => self.play(Input::Tick),
+            ["backup"] => self.backup = self.disk.backup(),
+            ["restore"] => {
+                self.disk = self.backup.backup();
+                self.open(900);
+            }
             ["restart", settings @ ..] => {
                 self.compare_with_store();
                 let fence = settings.first().and_then(|text| text.strip_prefix("fence="));
-                let fence = fence.map_or(900, |secs| secs.parse().unwrap());
-                self.host = open(&self.disk, self.now, fence);
-                self.sessions.clear();
-                self.question = None;
+                self.open(fence.map_or(900, |secs| secs.parse().unwrap()));
             }
             ["jobs"] => {
                 let filter = JobFilter { limit: 100, ..JobFilter::default() };
@@ -125,6 +129,12 @@ impl Theatre {
                 self.play(Input::Command { slot: 1, by, command });
             }
         }
+    }
+
+    fn open(&mut self, fence_secs: u64) {
+        self.host = open(&self.disk, self.now, fence_secs);
+        self.sessions.clear();
+        self.question = None;
     }
 
     fn join(&mut self, name: &str, gpus: u32, held: &[&str]) {

@@ -16,6 +16,9 @@ pub trait LeaseDisk {
     /// Whether a lease is over for good: it must never be started, and nothing is reported.
     fn is_forgotten(&self, lease: LeaseId) -> bool;
 
+    /// The highest lease that was ever written down.
+    fn last(&self) -> Option<LeaseId>;
+
     /// Writes down that a lease is taken on. Safe only after [`LeaseDisk::sync`].
     fn accept(&mut self, lease: LeaseId) -> io::Result<()>;
 
@@ -58,6 +61,10 @@ impl LeaseDisk for MemoryDisk {
 
     fn is_forgotten(&self, lease: LeaseId) -> bool {
         self.leases.get(&lease) == Some(&false)
+    }
+
+    fn last(&self) -> Option<LeaseId> {
+        self.leases.keys().next_back().copied()
     }
 
     fn accept(&mut self, lease: LeaseId) -> io::Result<()> {

@@ -219,7 +219,11 @@ impl<D: LeaseDisk> AgentCore<D> {
 
     fn connected(&mut self, now_ms: u64, number: u64, effects: &mut Vec<AgentEffect>) {
         self.session = Some(Session::new(number, now_ms));
-        let held = self.held().collect();
+        let mut held: Vec<LeaseReport> = self.held().collect();
+        // A daemon that was restored from a backup must not give its number out again.
+        if let Some(lease) = self.disk.last().filter(|last| !self.leases.contains_key(last)) {
+            held.push(LeaseReport { lease, stage: Stage::Unknown });
+        }
         let machine = self.machine.clone();
         let message = FromAgent::Hello { protocol: crate::wire::PROTOCOL, machine, held };
         effects.push(AgentEffect::Send { session: number, message });
