@@ -70,6 +70,9 @@ pub struct Serve {
     /// GPUs that the agent pretends to have.
     #[arg(long, value_name = "NxMODEL", requires = "with_agent")]
     pub fake_gpus: Option<FakeGpus>,
+    /// User that its jobs run as, or UID:GID; `nobody` when this is root.
+    #[arg(long, value_name = "USER", requires = "with_agent")]
+    pub job_user: Option<String>,
     /// Requests a second that each token may make.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]

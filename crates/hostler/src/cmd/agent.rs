@@ -1,18 +1,17 @@
 //! `hostler agent`.
 
 use std::io::{ErrorKind, Write as _};
-use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use hostler_live::agent::discover::{Said, machine};
 use hostler_live::agent::gpus::Gpus;
-use hostler_live::agent::user::JobUser;
 use hostler_live::agent::{self, AgentOptions, Daemon, JobSettings};
 use hostler_live::api::{Enrolment, MadeToken};
 use hostler_live::client::{Access, Client, ClientError, Server};
 use hostler_live::server::tls::write_secret;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::job_user::job_user;
 use crate::cli::Agent;
 
 /// Runs an agent, or shows what it would offer.
@@ -39,7 +38,7 @@ pub fn run(args: &Agent) -> Result<()> {
         said,
         gpus,
         jobs: JobSettings {
-            user: user(args)?,
+            user: job_user(args.job_user.as_deref())?,
             checkpoints: args.checkpoints.clone(),
             segment_bytes: args.output_mib << 20,
             ..JobSettings::default()
@@ -125,19 +124,4 @@ fn enrolled(daemon: &Daemon, server: Server, node: &str) -> Result<Option<String
         }
         Err(error) => Err(error).context(format!("cannot enrol node `{node}`")),
     }
-}
-
-/// Who jobs run as. Jobs of a root agent do not run as root unless that is said.
-fn user(args: &Agent) -> Result<Option<JobUser>> {
-    let is_root = agent::user::is_root();
-    let name = match (&args.job_user, is_root) {
-        (None, false) => return Ok(None),
-        (None, true) => "nobody",
-        (Some(name), _) => name,
-    };
-    if !is_root {
-        bail!("jobs run as another user only when the agent is root; leave out `--job-user`");
-    }
-    let user = JobUser::find(name, Path::new("/etc/passwd"));
-    Ok(Some(user.with_context(|| format!("unknown user `{name}`; name one, or write UID:GID"))?))
 }

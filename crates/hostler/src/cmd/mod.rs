@@ -5,6 +5,7 @@ mod analyze;
 mod change;
 mod compare;
 mod completions;
+mod job_user;
 mod loads;
 mod login;
 mod logs;

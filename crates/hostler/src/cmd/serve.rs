@@ -2,14 +2,13 @@
 
 use std::future::Future;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use hostler_core::units::Span;
 use hostler_live::agent::discover::Said;
 use hostler_live::agent::gpus::Gpus;
-use hostler_live::agent::user::{JobUser, is_root};
+use hostler_live::agent::user::JobUser;
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
 use hostler_live::client::pin;
 use hostler_live::host;
@@ -18,6 +17,7 @@ use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
 use hostler_live::server::{self, Certificate, Running};
 
+use super::job_user::job_user;
 use crate::cli::{LogFormat, LogLevel, LogOptions, Serve};
 use crate::say::say;
 
@@ -35,6 +35,7 @@ pub fn run(args: &Serve) -> Result<()> {
 }
 
 async fn serve(args: &Serve) -> Result<()> {
+    let user = if args.with_agent { job_user(args.job_user.as_deref())? } else { None };
     let running = server::start(settings(args)?).await?;
     let url = running.url();
     if let Some(token) = running.first_token() {
@@ -44,7 +45,7 @@ async fn serve(args: &Serve) -> Result<()> {
     }
     tracing::info!(url, "serving");
     let agent =
-        if args.with_agent { Some(tokio::spawn(agent(args, &running).await?)) } else { None };
+        if args.with_agent { Some(tokio::spawn(agent(args, user, &running).await?)) } else { None };
     let ended = running.until_told_to_stop().await;
     if let Some(agent) = agent {
         // Its jobs go on under their shims.
@@ -54,7 +55,11 @@ async fn serve(args: &Serve) -> Result<()> {
 }
 
 /// An agent in this process.
-async fn agent(args: &Serve, running: &Running) -> Result<impl Future<Output = ()> + use<>> {
+async fn agent(
+    args: &Serve,
+    user: Option<JobUser>,
+    running: &Running,
+) -> Result<impl Future<Output = ()> + use<>> {
     let gpus = args.fake_gpus.clone().map_or_else(Gpus::find, Gpus::Fake);
     let node = host_name().unwrap_or_else(|| "localhost".to_owned());
     let token = running.own_agent_token(&node).await?;
@@ -65,7 +70,7 @@ async fn agent(args: &Serve, running: &Running) -> Result<impl Future<Output = (
         data: args.data.join("agent"),
         said: Said { name: Some(node), ..Said::default() },
         gpus,
-        jobs: JobSettings { user: job_user(), ..JobSettings::default() },
+        jobs: JobSettings { user, ..JobSettings::default() },
         share_gpus: false,
     };
     Ok(async {
@@ -73,11 +78,6 @@ async fn agent(args: &Serve, running: &Running) -> Result<impl Future<Output = (
             tracing::error!(%fault, "the agent has ended");
         }
     })
-}
-
-/// Jobs do not run as root.
-pub fn job_user() -> Option<JobUser> {
-    is_root().then(|| JobUser::find("nobody", Path::new("/etc/passwd"))).flatten()
 }
 
 fn settings(args: &Serve) -> Result<server::Settings> {

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use super::plan::{Plan, Planned};
 use crate::cli::Rehearse;
-use crate::cmd::serve::job_user;
+use crate::cmd::job_user::job_user;
 use crate::progress::Bars;
 use crate::settings::Chosen;
 
@@ -89,7 +89,7 @@ async fn agent(
         data: folder.join(node),
         said,
         gpus: Gpus::Fake(args.fake_gpus.clone()),
-        jobs: JobSettings { user: job_user(), ..JobSettings::default() },
+        jobs: JobSettings { user: job_user(None)?, ..JobSettings::default() },
         share_gpus: false,
     };
     Ok(tokio::spawn(async {
