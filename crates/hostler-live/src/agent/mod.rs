@@ -16,6 +16,7 @@ mod journal;
 mod launch;
 mod mps;
 pub mod output;
+pub mod place;
 mod processes;
 pub mod progress;
 mod shell;
@@ -78,6 +79,19 @@ pub enum AgentError {
         /// Why.
         fault: io::Error,
     },
+    /// Jobs could not work in it.
+    #[error(
+        "jobs run as `{user}`, who cannot work in `{path}`: {fault}; name a folder with `--data` \
+         that everybody may pass through (mode 711, and all above it), or another `--job-user`"
+    )]
+    Closed {
+        /// The folder.
+        path: PathBuf,
+        /// Who jobs run as.
+        user: String,
+        /// Why.
+        fault: io::Error,
+    },
     /// Another agent uses it.
     #[error("another agent uses the data folder `{path}`; stop it, or set another folder")]
     Taken {
@@ -109,6 +123,7 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     let data = DataFolder::open(&path).map_err(cannot)?;
     let taken = || AgentError::Taken { path: path.clone() };
     let _lock = lock(&data).map_err(cannot)?.ok_or_else(taken)?;
+    check_user(&data, &jobs)?;
     let log = shims_log(&data).map_err(cannot)?;
     let journal = Journal::open(&data.journal()).map_err(cannot)?;
     let machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
@@ -125,6 +140,15 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
         fault = shell.run(first, incoming) => fault,
         fault = connect::keep(daemon, inbox) => fault,
     })
+}
+
+/// Finds out before the first job whether jobs can come to where they run.
+fn check_user(data: &DataFolder, jobs: &JobSettings) -> Result<(), AgentError> {
+    let Some(user) = &jobs.user else { return Ok(()) };
+    let closed = |fault| {
+        AgentError::Closed { path: data.path().to_owned(), user: user.name.clone(), fault }
+    };
+    user.can_work_in(data.path()).map_err(closed)
 }
 
 /// Keeps a second agent out.

@@ -2,7 +2,10 @@
 //!
 //! Reads `/etc/passwd` only: users of directory services are named by number.
 
+use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +31,18 @@ impl JobUser {
         }
         let lines = std::fs::read_to_string(passwd).ok()?;
         lines.lines().find_map(|line| parse(line).filter(|user| user.name == text))
+    }
+
+    /// Whether the user can run this program in a folder, found out by doing so: every folder above
+    /// and the file of the program itself have a word in it.
+    pub fn can_work_in(&self, folder: &Path) -> io::Result<()> {
+        let mut program = Command::new("/proc/self/exe");
+        program.arg("--version").env_clear().current_dir(folder);
+        if is_root() {
+            program.uid(self.uid).gid(self.gid);
+        }
+        program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        program.status().map(drop)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -9,7 +10,7 @@ use hostler_core::units::Span;
 use hostler_live::agent::discover::Said;
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::user::JobUser;
-use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
+use hostler_live::agent::{AgentError, AgentOptions, Daemon, JobSettings, place};
 use hostler_live::client::pin;
 use hostler_live::host;
 use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
@@ -35,7 +36,7 @@ pub fn run(args: &Serve) -> Result<()> {
 }
 
 async fn serve(args: &Serve) -> Result<()> {
-    let user = if args.with_agent { job_user(args.job_user.as_deref())? } else { None };
+    let agent_options = args.with_agent.then(|| AgentPart::find(args)).transpose()?;
     let running = server::start(settings(args)?).await?;
     let url = running.url();
     if let Some(token) = running.first_token() {
@@ -44,22 +45,37 @@ async fn serve(args: &Serve) -> Result<()> {
         println!("hostler login {url} --token {token}{}", pin.unwrap_or_default());
     }
     tracing::info!(url, "serving");
-    let agent =
-        if args.with_agent { Some(tokio::spawn(agent(args, user, &running).await?)) } else { None };
-    let ended = running.until_told_to_stop().await;
-    if let Some(agent) = agent {
-        // Its jobs go on under their shims.
-        agent.abort();
+    let Some(part) = agent_options else { return Ok(running.until_told_to_stop().await?) };
+    let agent = agent(args, part, &running).await?;
+    tokio::select! {
+        // The jobs of the agent go on under their shims.
+        ended = running.until_told_to_stop() => Ok(ended?),
+        // Who asked for both would wait for jobs that nobody runs. What is in the store is safe
+        // whenever the process ends.
+        fault = agent => Err(fault).context("the agent in this process has ended"),
     }
-    Ok(ended?)
+}
+
+/// What is found out about the agent before anything is started.
+struct AgentPart {
+    user: Option<JobUser>,
+    data: PathBuf,
+}
+
+impl AgentPart {
+    fn find(args: &Serve) -> Result<AgentPart> {
+        let user = job_user(args.job_user.as_deref())?;
+        let data = place::choose(&args.data, user.as_ref(), Path::new(place::OPEN_FOLDER))?;
+        Ok(AgentPart { user, data })
+    }
 }
 
 /// An agent in this process.
 async fn agent(
     args: &Serve,
-    user: Option<JobUser>,
+    part: AgentPart,
     running: &Running,
-) -> Result<impl Future<Output = ()> + use<>> {
+) -> Result<impl Future<Output = AgentError> + use<>> {
     let gpus = args.fake_gpus.clone().map_or_else(Gpus::find, Gpus::Fake);
     let node = host_name().unwrap_or_else(|| "localhost".to_owned());
     let token = running.own_agent_token(&node).await?;
@@ -67,15 +83,16 @@ async fn agent(
     let (host, port) = running.reachable();
     let options = AgentOptions {
         daemon: Daemon { host, port, tls, token },
-        data: args.data.join("agent"),
+        data: part.data,
         said: Said { name: Some(node), ..Said::default() },
         gpus,
-        jobs: JobSettings { user, ..JobSettings::default() },
+        jobs: JobSettings { user: part.user, ..JobSettings::default() },
         share_gpus: false,
     };
     Ok(async {
-        if let Err(fault) = hostler_live::agent::run(options).await {
-            tracing::error!(%fault, "the agent has ended");
+        match hostler_live::agent::run(options).await {
+            Err(fault) => fault,
+            Ok(()) => AgentError::Stopped,
         }
     })
 }

@@ -28,6 +28,22 @@ fn parent(pid: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Processes that one process has started.
+pub fn children(of: u32) -> Vec<u32> {
+    all().into_iter().filter(|pid| parent(*pid) == Some(of)).collect()
+}
+
+/// Processes that were started with a variable of this value.
+pub fn with_variable(name: &str, value: &Path) -> Vec<u32> {
+    let mut wanted = format!("{name}=").into_bytes();
+    wanted.extend(value.as_os_str().as_encoded_bytes());
+    let has_it = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
+    };
+    all().into_iter().filter(has_it).collect()
+}
+
 /// Shims and everything that a job of an agent below a folder has started.
 pub fn left(folder: &Path) -> Vec<u32> {
     let mut mark = b"HOSTLER_SOCKET=".to_vec();
