@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A job as people write it: in flags, in a job file, or in the API.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobRequest {
     /// For people; the first word of the command when empty.
@@ -26,7 +26,7 @@ pub struct JobRequest {
     pub gpu_mem_mib: u32,
     /// GPU models that will do, best first; any when empty.
     pub gpu_models: Vec<String>,
-    /// CPU cores of each task.
+    /// CPU cores of each task; 1 when not given. Zero, for tasks with a GPU only, is not limited.
     pub cpus: f64,
     /// Memory of each task in MiB; not limited when zero.
     pub mem_mib: u32,
@@ -56,6 +56,36 @@ pub struct JobRequest {
     pub checkpoints: bool,
     /// Steps that it will do in all, when it reports progress.
     pub steps: Option<u64>,
+}
+
+/// One task with one core. A job that asks for nothing would fit everywhere, any number of times.
+impl Default for JobRequest {
+    fn default() -> JobRequest {
+        JobRequest {
+            name: String::new(),
+            command: Vec::new(),
+            env: BTreeMap::new(),
+            workdir: String::new(),
+            gpus: 0.0,
+            gpu_mem_mib: 0,
+            gpu_models: Vec::new(),
+            cpus: 1.0,
+            mem_mib: 0,
+            tasks: 0,
+            one_node: false,
+            priority: 0,
+            deadline_secs: None,
+            max_secs: None,
+            estimate_secs: None,
+            sharing: Sharing::default(),
+            group: String::new(),
+            after: Vec::new(),
+            array: 0,
+            grace_secs: None,
+            checkpoints: false,
+            steps: None,
+        }
+    }
 }
 
 /// Whether a job shares GPUs.

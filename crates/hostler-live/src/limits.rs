@@ -9,6 +9,32 @@ pub const COMMAND_BYTES_MAX: usize = 64 << 10;
 /// Bytes of one answer with a piece of a job's output.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 
+/// Tasks of one job: all of them may be on one node, and their order is one message.
+pub const TASKS_MAX: u32 = 4096;
+
+/// Bytes of one task in an order: its ranks and one GPU; more than one belongs to few tasks.
+const TASK_BYTES_MAX: usize = 128;
+
+/// Bytes that JSON makes of one byte of text at most: `\u0001`.
+const ESCAPED_BYTES_MAX: usize = 6;
+
+// The fullest command with the most tasks still fits a message, with room for numbers and names.
+const _: () = assert!(
+    COMMAND_BYTES_MAX * ESCAPED_BYTES_MAX + TASKS_MAX as usize * TASK_BYTES_MAX + (64 << 10)
+        < MESSAGE_BYTES_MAX
+);
+
+/// Thousandths of a core that a task without a GPU must ask for: what bounds the jobs that a node
+/// is given at a time.
+pub const CPU_MILLI_MIN: u32 = 100;
+
+/// Thousandths of a GPU that a task with one must ask for, for the same reason.
+pub const GPU_MILLI_MIN: u32 = 10;
+
+/// Leases that an agent holds at a time: more than the largest machine can be given, and a greeting
+/// with all of them fits a message.
+pub const LEASES_MAX: usize = 8192;
+
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 

@@ -176,44 +176,50 @@ async fn carry(socket: Socket, session: u64, inbox: &mpsc::Sender<Incoming>) -> 
     let (sender, sends) = mpsc::channel(SENDS_MAX);
     inbox.send(Incoming::Connected { session, sender }).await.ok()?;
     // The agent closes a connection by dropping its sender.
-    tokio::select! {
-        () = send_all(sink, sends) => {}
-        () = receive_all(stream, session, inbox) => {}
+    let ended = tokio::select! {
+        ended = send_all(sink, sends) => ended,
+        ended = receive_all(stream, session, inbox) => ended,
+    };
+    match ended {
+        Ok(()) => tracing::info!("the connection has ended"),
+        Err(fault) => tracing::warn!(%fault, "the connection has broken"),
     }
     inbox.send(Incoming::Happened(AgentInput::Disconnected { session })).await.ok()
 }
 
-async fn send_all(mut sink: SplitSink<Socket, Message>, mut sends: mpsc::Receiver<FromAgent>) {
+async fn send_all(
+    mut sink: SplitSink<Socket, Message>,
+    mut sends: mpsc::Receiver<FromAgent>,
+) -> Result<(), WebSocketError> {
     while let Some(message) = sends.recv().await {
         let text = serde_json::to_string(&message).expect("keys of messages are text");
-        if sink.feed(Message::text(text)).await.is_err() {
-            return;
-        }
+        sink.feed(Message::text(text)).await?;
         // Messages that wait together leave together.
-        if sends.is_empty() && sink.flush().await.is_err() {
-            return;
+        if sends.is_empty() {
+            sink.flush().await?;
         }
     }
-    let _ = sink.close().await;
+    sink.close().await
 }
 
 async fn receive_all(
     mut stream: SplitStream<Socket>,
     session: u64,
     inbox: &mpsc::Sender<Incoming>,
-) {
-    while let Some(Ok(message)) = stream.next().await {
-        let Message::Text(text) = message else { continue };
+) -> Result<(), WebSocketError> {
+    while let Some(message) = stream.next().await {
+        let Message::Text(text) = message? else { continue };
         match serde_json::from_str::<ToAgent>(&text) {
             Ok(message) => {
                 let said = Incoming::Happened(AgentInput::Said { session, message });
                 if inbox.send(said).await.is_err() {
-                    return;
+                    return Ok(());
                 }
             }
             Err(fault) => tracing::warn!(%fault, "a message of the daemon makes no sense"),
         }
     }
+    Ok(())
 }
 
 /// Somewhere between half and all of a pause, so that agents of a restarted daemon spread.

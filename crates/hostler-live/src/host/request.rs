@@ -12,7 +12,10 @@ use hostler_core::units::{Mib, Milli, Span};
 
 use super::{Host, HostError};
 use crate::job::{self, JobRequest};
-use crate::limits::{COMMAND_BYTES_MAX, GRACE_SECS, GRACE_SECS_MAX, NAME_CHARS_MAX};
+use crate::limits::{
+    COMMAND_BYTES_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX, NAME_CHARS_MAX,
+    TASKS_MAX,
+};
 
 /// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
 const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
@@ -41,6 +44,9 @@ pub(super) fn spec_of(
     };
     let deadline = secs("deadline_secs", request.deadline_secs)?;
     let tasks = request.tasks.max(1);
+    if tasks > TASKS_MAX {
+        return Err(invalid("tasks", format!("{tasks}; at most {TASKS_MAX}")));
+    }
     let checkpoint = if request.checkpoints {
         Checkpoint { save: grace, ..Checkpoint::default() }
     } else {
@@ -150,15 +156,31 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
         let fault = format!("{}; use a part of one GPU or whole ones", request.gpus);
         return Err(invalid("gpus", fault));
     }
+    let cpu = milli("cpus", request.cpus)?;
+    check_least(gpu, cpu)?;
     Ok(Demand {
         gpu,
         gpu_mem: Mib(request.gpu_mem_mib),
-        cpu: milli("cpus", request.cpus)?,
+        cpu,
         mem: Mib(request.mem_mib),
         models: if models.is_empty() { Models::Any } else { Models::Ordered(models.into()) },
         locality: if request.one_node { Locality::Node } else { Locality::Any },
         ..Demand::default()
     })
+}
+
+/// A task must take up something, or a node would be given any number of them.
+fn check_least(gpu: Milli, cpu: Milli) -> Result<(), HostError> {
+    let least = |milli: u32| f64::from(milli) / 1000.0;
+    if gpu.0 == 0 && cpu.0 < CPU_MILLI_MIN {
+        let (cores, most) = (least(cpu.0), least(CPU_MILLI_MIN));
+        return Err(invalid("cpus", format!("{cores}; a task without a GPU needs {most} or more")));
+    }
+    if gpu.0 > 0 && gpu.0 < GPU_MILLI_MIN {
+        let (part, most) = (least(gpu.0), least(GPU_MILLI_MIN));
+        return Err(invalid("gpus", format!("{part}; use 0, or {most} or more")));
+    }
+    Ok(())
 }
 
 fn milli(field: &'static str, value: f64) -> Result<Milli, HostError> {

@@ -279,6 +279,7 @@ fn submit(settings: &[&str]) -> Command {
         let (name, value) = setting.split_once('=').unwrap();
         match name {
             "gpus" => request.gpus = value.parse().unwrap(),
+            "cpus" => request.cpus = value.parse().unwrap(),
             "tasks" => request.tasks = value.parse().unwrap(),
             "array" => request.array = value.parse().unwrap(),
             "after" => request.after = value.split('+').map(|job| job.parse().unwrap()).collect(),

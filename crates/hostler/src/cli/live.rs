@@ -162,7 +162,7 @@ pub struct Submit {
     /// GPU model that will do; may be given several times, best first.
     #[arg(long, value_name = "MODEL")]
     pub gpu_model: Vec<String>,
-    /// CPU cores of each task.
+    /// CPU cores of each task; 1 when left out, 0 for no limit where there is a GPU.
     #[arg(long, value_name = "N")]
     pub cpus: Option<f64>,
     /// Memory of each task in MiB.

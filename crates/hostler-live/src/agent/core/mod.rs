@@ -17,6 +17,7 @@ use std::collections::btree_map::Entry;
 use hostler_core::decision::StopHow;
 use hostler_core::id::LeaseId;
 
+use crate::limits::LEASES_MAX;
 use crate::wire::{FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, ToAgent};
 
 pub use disk::{LeaseDisk, MemoryDisk};
@@ -304,6 +305,10 @@ impl<D: LeaseDisk> AgentCore<D> {
             return self.report(lease, effects);
         };
         slot.insert(Held::default());
+        if self.leases.len() > LEASES_MAX {
+            let fault = format!("this machine holds {LEASES_MAX} leases already");
+            return self.seen(lease, Stage::NotStarted { fault, of_machine: true }, effects);
+        }
         match self.disk.accept(lease) {
             Ok(()) => {
                 self.unsynced = true;

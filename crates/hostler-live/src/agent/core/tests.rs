@@ -545,3 +545,25 @@ fn a_refused_agent_does_not_try_again() {
     "#]],
     );
 }
+
+#[test]
+fn an_agent_takes_on_no_more_leases_than_it_can_tell_of() {
+    let (mut core, _) = AgentCore::open(machine(), MemoryDisk::default());
+    core.handle(0, vec![AgentInput::Connected { session: 1 }]);
+    let said = |message| AgentInput::Said { session: 1, message };
+    let welcome = ToAgent::Welcome { node: NodeId(0), beat_ms: 1000, fence_ms: 60_000 };
+    let most = u32::try_from(LEASES_MAX).unwrap();
+    let starts = (0..=most).map(|lease| ToAgent::Start(Box::new(order(LeaseId(lease)))));
+    let effects = core.handle(1, [welcome].into_iter().chain(starts).map(said).collect());
+    let launched = effects.iter().filter(|effect| matches!(effect, AgentEffect::Launch(_)));
+    assert_eq!(launched.count(), LEASES_MAX);
+    let last = core.held().last().unwrap();
+    assert!(
+        matches!(last.stage, Stage::NotStarted { of_machine: true, .. }),
+        "the daemon is told: {last:?}"
+    );
+    let greeting = core.handle(2, vec![AgentInput::Connected { session: 2 }]);
+    let [AgentEffect::Send { message, .. }] = &greeting[..] else { panic!("{greeting:?}") };
+    let bytes = serde_json::to_vec(message).unwrap().len();
+    assert!(bytes < crate::limits::MESSAGE_BYTES_MAX, "a greeting has {bytes} bytes");
+}
