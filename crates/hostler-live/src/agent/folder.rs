@@ -184,15 +184,18 @@ pub fn overwrite(path: &Path, value: &impl Serialize) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(&bytes)
 }
 
-/// Whether a fault is one of the machine, whatever job meets it.
-pub fn is_of_machine(kind: io::ErrorKind) -> bool {
-    matches!(
+/// Whether a fault is one of the machine, whatever job meets it. What is missing or closed is the
+/// machine's own doing where the job named no folder.
+pub fn is_of_machine(kind: io::ErrorKind, own_folder: bool) -> bool {
+    let missing = matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
+    (missing && own_folder) || matches!(
         kind,
         io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::OutOfMemory
             | io::ErrorKind::WouldBlock
+            | io::ErrorKind::StaleNetworkFileHandle
     )
 }
 

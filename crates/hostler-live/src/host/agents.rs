@@ -428,6 +428,7 @@ impl Host {
         }
         self.answer_old_reads();
         self.shorten_fence();
+        self.resume_paused();
         if self.now.since(self.keys_tidied) >= Span::from_secs(3600) {
             self.keys_tidied = self.now;
             let before = self.now.0.saturating_sub(super::KEYS_KEPT.0);

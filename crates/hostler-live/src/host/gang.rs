@@ -160,6 +160,7 @@ impl Host {
             Stage::Ended { exits, interrupted: false } => {
                 stay.failure = stay.failure.or(first_failure(&exits));
             }
+            Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
                 self.note_fault(lease, fault);
                 if of_machine {
@@ -251,8 +252,7 @@ impl Host {
         } else if stay.all(|part| *part == PartStage::Done(true)) {
             Outcome::Finished
         } else if stay.any(|part| *part == PartStage::NotStarted) && known.started.is_none() {
-            self.fact(Event::StartFailed { lease });
-            return;
+            return self.start_failed(lease);
         } else {
             Outcome::Interrupted
         };

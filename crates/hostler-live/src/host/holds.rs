@@ -1,4 +1,5 @@
-//! Why a job is kept from the policy: a person, jobs it needs, its tenant's quota, or no fit.
+//! Why a job is kept from the policy: a person, jobs it needs, its tenant's quota, no fit, or a
+//! start that failed just now.
 //!
 //! The engine only knows held or not. Quotas are exact whatever the policy does: a job beyond its
 //! tenant's GPUs does not reach the policy, and those who wait are let through in order.
@@ -127,6 +128,7 @@ impl Host {
     pub(super) fn consider(&mut self, id: u32) {
         let Some(live) = self.jobs.get_mut(&id) else { return };
         let kept = live.row.facts.held || !live.needs.is_empty() || live.misfit.is_some();
+        let kept = kept || self.failed_starts.is_paused(id);
         let tenant = self.tenants.of(&live.row.tenant);
         if kept {
             tenant.gated.remove(&id);

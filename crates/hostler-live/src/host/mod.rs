@@ -22,6 +22,7 @@ mod progress;
 mod reader;
 mod recover;
 mod request;
+mod starts;
 mod thread;
 mod tokens;
 mod view;
@@ -54,6 +55,7 @@ use follow::Gathered;
 use gang::Stay;
 use holds::Tenants;
 use jobs::LiveJob;
+use starts::FailedStarts;
 use tokens::Tokens;
 
 use crate::limits::FOLLOW_UPS_MAX;
@@ -129,6 +131,7 @@ pub struct Host {
     questions: u64,
     agents: Agents,
     stays: BTreeMap<LeaseId, Stay>,
+    failed_starts: FailedStarts,
     draft: Draft,
     last_record: u64,
     last_change: u64,

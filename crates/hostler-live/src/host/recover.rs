@@ -18,6 +18,7 @@ use super::follow::Gathered;
 use super::gang::Stay;
 use super::holds::Tenants;
 use super::jobs::LiveJob;
+use super::starts::FailedStarts;
 use super::tokens::Tokens;
 use super::{DEFAULT_TENANT, Draft, Figures, Host, HostError, PolicyBuilder, Settings};
 use crate::store::{Loaded, Row, Store, StoreError, TenantQuota};
@@ -47,6 +48,7 @@ impl Host {
         let longest = fence.max(settings.fence);
         let mut host = Host {
             next_job: engine.state().next_job().0.max(1),
+            failed_starts: FailedStarts::default(),
             stays: engine.state().leases().map(|lease| (lease.id, Stay::new(lease))).collect(),
             engine,
             store,

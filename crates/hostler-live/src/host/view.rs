@@ -178,6 +178,9 @@ impl Host {
                 let needs: Vec<String> = live.needs.iter().map(u32::to_string).collect();
                 format!("waits until jobs are finished: {}", needs.join(", "))
             }
+            Phase::Held if self.failed_starts.is_paused(id) => {
+                format!("{}; it is tried again soon", live.row.facts.reason)
+            }
             Phase::Held => match live.misfit {
                 Some(reason) => format!("{reason}; it waits for other nodes to join"),
                 None => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
@@ -250,12 +253,18 @@ impl Host {
         }
     }
 
+    fn is_silent(&self, id: NodeId) -> bool {
+        let beat = self.agents.last_beat(id);
+        beat.is_none_or(|beat| self.now.since(beat) >= self.settings.silent)
+    }
+
     pub(super) fn node_health(&self, id: NodeId) -> &'static str {
         let node = self.engine.state().node(id);
         let wanted = self.agents.row(&node.spec.name).is_some_and(|row| row.draining);
         match node.health {
             Health::Down => "down",
-            Health::Draining if !wanted => "silent",
+            Health::Draining if !wanted && self.is_silent(id) => "silent",
+            Health::Draining if !wanted => "resting",
             Health::Draining => "draining",
             Health::Up => "up",
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod demand;
+mod starts;
 mod story;
 
 use expect_test::expect;
@@ -113,10 +114,8 @@ fn a_part_that_does_not_start_ends_the_others_and_the_job_is_tried_again() {
             4 n1 0 killed
                 to n1: forget lease0
                 to n2: forget lease0
-                to n1: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 2 at n1.example:20001
-                to n2: start lease1 job1 restart 1 tasks 1[(0, 1000)] of 2 at n1.example:20001
             5 jobs
-                1 starting, on n1 n2
+                1 held, on n1 n2: its start failed: no such program; it is tried again soon
         "#]],
     );
 }
@@ -656,7 +655,7 @@ fn a_machine_that_changed_joins_anew_when_nothing_runs_there() {
             3 join n1 4 0 running
                 close (old)
             3 nodes
-                n1 silent 1 used
+                n1 resting 1 used
             4 submit gpus=1
                 submitted [2]
             5 n1 0 ended 0

@@ -1,0 +1,148 @@
+//! Starts that fail.
+
+use expect_test::expect;
+
+use crate::story::check;
+
+#[test]
+fn a_job_whose_start_failed_waits_longer_each_time() {
+    check(
+        "
+        0 join n1 1
+        1 submit gpus=1
+        2 n1 0 faulty
+        3 tick
+        4 tick
+        5 n1 1 faulty
+        8 tick
+        9 tick
+        9 jobs
+        ",
+        expect![[r#"
+            0 join n1 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 faulty
+                to n1: forget lease0
+            3 tick
+            4 tick
+                to n1: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            5 n1 1 faulty
+                to n1: forget lease1
+            8 tick
+            9 tick
+                to n1: start lease2 job1 restart 2 tasks 0[(0, 1000)] of 1 at n1.example:20002
+            9 jobs
+                1 starting, on n1
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_on_which_one_job_after_the_other_does_not_start_rests() {
+    check(
+        "
+        0 join n1 4
+        0 join n2 4
+        1 submit gpus=1
+        1 submit gpus=1
+        1 submit gpus=1
+        2 n1 0 faulty
+        2 n1 1 faulty
+        2 nodes
+        2 n1 2 faulty
+        2 nodes
+        3 submit gpus=1
+        4 tick
+        4 jobs
+        32 n1 beat
+        32 n2 beat
+        32 nodes
+        ",
+        expect![[r#"
+            0 join n1 4
+            0 join n2 4
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            1 submit gpus=1
+                submitted [2]
+                to n1: start lease1 job2 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20001
+            1 submit gpus=1
+                submitted [3]
+                to n1: start lease2 job3 restart 0 tasks 0[(2, 1000)] of 1 at n1.example:20002
+            2 n1 0 faulty
+                to n1: forget lease0
+            2 n1 1 faulty
+                to n1: forget lease1
+            2 nodes
+                n1 up 1 used
+                n2 up 0 used
+            2 n1 2 faulty
+                to n1: forget lease2
+            2 nodes
+                n1 resting 0 used
+                n2 up 0 used
+            3 submit gpus=1
+                submitted [4]
+                to n2: start lease3 job4 restart 0 tasks 0[(0, 1000)] of 1 at n2.example:20003
+            4 tick
+                to n2: start lease4 job1 restart 1 tasks 0[(1, 1000)] of 1 at n2.example:20004
+                to n2: start lease5 job2 restart 1 tasks 0[(2, 1000)] of 1 at n2.example:20005
+                to n2: start lease6 job3 restart 1 tasks 0[(3, 1000)] of 1 at n2.example:20006
+            4 jobs
+                1 starting, on n2
+                2 starting, on n2
+                3 starting, on n2
+                4 starting, on n2
+            32 n1 beat
+            32 n2 beat
+            32 nodes
+                n1 up 0 used
+                n2 up 4 used
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_on_which_others_start_is_not_to_blame() {
+    check(
+        "
+        0 join n1 4
+        1 submit gpus=1
+        1 submit gpus=1
+        1 submit gpus=1
+        1 submit gpus=1
+        2 n1 0 faulty
+        2 n1 1 faulty
+        2 n1 2 running
+        2 n1 3 faulty
+        2 nodes
+        ",
+        expect![[r#"
+            0 join n1 4
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            1 submit gpus=1
+                submitted [2]
+                to n1: start lease1 job2 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20001
+            1 submit gpus=1
+                submitted [3]
+                to n1: start lease2 job3 restart 0 tasks 0[(2, 1000)] of 1 at n1.example:20002
+            1 submit gpus=1
+                submitted [4]
+                to n1: start lease3 job4 restart 0 tasks 0[(3, 1000)] of 1 at n1.example:20003
+            2 n1 0 faulty
+                to n1: forget lease0
+            2 n1 1 faulty
+                to n1: forget lease1
+            2 n1 2 running
+            2 n1 3 faulty
+                to n1: forget lease3
+            2 nodes
+                n1 up 1 used
+        "#]],
+    );
+}
