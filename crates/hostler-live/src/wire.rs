@@ -176,6 +176,9 @@ pub struct StartOrder {
     pub array_index: Option<u32>,
     /// Milliseconds that a stop gives before it ends by force.
     pub grace_ms: u64,
+    /// Number of the tenant that it belongs to.
+    #[serde(default)]
+    pub tenant: u32,
 }
 
 /// One task of a start order.

@@ -476,9 +476,8 @@ pub struct Agent {
     /// Offer made-up GPUs, as in `8xV100` or `8xV100:32768` with MiB of memory.
     #[arg(long, value_name = "NxMODEL")]
     pub fake_gpus: Option<FakeGpus>,
-    /// User that jobs run as, or UID:GID; `nobody` when the agent is root.
-    #[arg(long, value_name = "USER")]
-    pub job_user: Option<String>,
+    #[command(flatten)]
+    pub users: JobUserOptions,
     /// Folder for checkpoints that all nodes share; one of this node by default.
     #[arg(long, value_name = "DIR")]
     pub checkpoints: Option<PathBuf>,

@@ -20,7 +20,7 @@ use super::core::AgentInput;
 use super::folder::{self, DataFolder, LeaseFolder, read_json, write_json};
 use super::shell::Incoming;
 use super::shim::{Remnants, ShimOrder, kill_remnants};
-use super::user::JobUser;
+use super::user::{JobUser, JobUsers};
 use crate::limits::{OUTPUT_SEGMENT_BYTES, OUTPUT_SEGMENTS_MAX};
 use crate::wire::{Stage, StartOrder};
 
@@ -33,8 +33,8 @@ const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 /// How jobs run on this machine.
 #[derive(Clone, Debug)]
 pub struct JobSettings {
-    /// Who jobs run as; the agent's own user when none.
-    pub user: Option<JobUser>,
+    /// Who jobs run as.
+    pub users: JobUsers,
     /// Folder for checkpoints that all machines share.
     pub checkpoints: Option<PathBuf>,
     /// Bytes of one file of output.
@@ -46,7 +46,7 @@ pub struct JobSettings {
 impl Default for JobSettings {
     fn default() -> JobSettings {
         JobSettings {
-            user: None,
+            users: JobUsers::Own,
             checkpoints: None,
             segment_bytes: OUTPUT_SEGMENT_BYTES,
             segments_max: OUTPUT_SEGMENTS_MAX,
@@ -75,9 +75,10 @@ impl Launcher {
         match spawned.map_err(io::Error::other).and_then(|inner| inner) {
             Ok(child) => self.watch(lease, Some(child), woken).await,
             Err(fault) => {
-                // Nothing of the job's own was needed so far.
+                // Nothing of the job's own was needed so far but its tenant.
+                let of_machine = fault.kind() != io::ErrorKind::InvalidInput;
                 let fault = format!("cannot start lease {}: {fault}", lease.0);
-                self.seen(lease, Stage::NotStarted { fault, of_machine: true }).await;
+                self.seen(lease, Stage::NotStarted { fault, of_machine }).await;
             }
         }
     }
@@ -137,13 +138,13 @@ impl Launcher {
     }
 
     fn order(&self, order: StartOrder, folder: &LeaseFolder) -> io::Result<ShimOrder> {
-        let user = self.jobs.user.as_ref();
+        let user = self.jobs.users.of(order.tenant)?;
         let shared = self.jobs.checkpoints.clone().unwrap_or_else(|| self.data.checkpoints());
         let checkpoint_dir = shared.join(order.job.0.to_string());
-        give(&checkpoint_dir, user)?;
+        give(&checkpoint_dir, user.as_ref())?;
         let workdir = if order.workdir.is_empty() {
             let workdir = self.data.job(order.job);
-            give(&workdir, user)?;
+            give(&workdir, user.as_ref())?;
             workdir
         } else {
             PathBuf::from(&order.workdir)
@@ -155,7 +156,7 @@ impl Launcher {
             agent_socket: self.data.agent_socket(),
             alive: self.data.alive(),
             path: self.path(),
-            user: self.jobs.user.clone(),
+            user,
             cgroup: self.cgroup.clone(),
             mps_pipes: self.mps_pipes.clone(),
             segment_bytes: self.jobs.segment_bytes,
@@ -167,7 +168,7 @@ impl Launcher {
     /// The agent's own `PATH`, or the usual one for another user: root's names folders that others
     /// may not enter.
     fn path(&self) -> String {
-        let own = std::env::var("PATH").ok().filter(|_| self.jobs.user.is_none());
+        let own = std::env::var("PATH").ok().filter(|_| self.jobs.users == JobUsers::Own);
         own.unwrap_or_else(|| USUAL_PATH.to_owned())
     }
 }

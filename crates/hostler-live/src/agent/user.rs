@@ -53,7 +53,62 @@ fn parse(line: &str) -> Option<JobUser> {
     Some(JobUser { uid, gid, name: name.to_owned(), home: home.to_owned() })
 }
 
+/// Who the jobs of an agent run as.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum JobUsers {
+    /// The agent's own user.
+    #[default]
+    Own,
+    /// One user for all: they can read and end each other's processes.
+    One(JobUser),
+    /// One user for each tenant, the same on every node: the first number plus that of the tenant.
+    PerTenant {
+        /// User of the first tenant.
+        first: u32,
+        /// The last user that may be taken.
+        last: u32,
+    },
+}
+
+impl JobUsers {
+    /// Who jobs of a tenant run as; none for the agent's own user.
+    pub fn of(&self, tenant: u32) -> io::Result<Option<JobUser>> {
+        match self {
+            JobUsers::Own => Ok(None),
+            JobUsers::One(user) => Ok(Some(user.clone())),
+            JobUsers::PerTenant { first, last } => {
+                let uid = first.checked_add(tenant).filter(|uid| uid <= last).ok_or_else(|| {
+                    let fault = format!("tenant {tenant} has no user in {first}-{last}");
+                    io::Error::new(io::ErrorKind::InvalidInput, fault)
+                })?;
+                let (name, home) = (uid.to_string(), "/".to_owned());
+                Ok(Some(JobUser { uid, gid: uid, name, home }))
+            }
+        }
+    }
+
+    /// One of them, to find out what they can do.
+    pub fn any(&self) -> Option<JobUser> {
+        self.of(0).ok().flatten()
+    }
+}
+
 /// Whether this process may start others as another user.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenants_have_users_of_their_own_as_far_as_they_go() {
+        let users = JobUsers::PerTenant { first: 60_000, last: 60_001 };
+        let uid = |tenant| users.of(tenant).map(|user| user.map(|user| (user.uid, user.gid)));
+        assert_eq!(uid(0).unwrap(), Some((60_000, 60_000)));
+        assert_eq!(uid(1).unwrap(), Some((60_001, 60_001)));
+        assert_eq!(uid(2).unwrap_err().to_string(), "tenant 2 has no user in 60000-60001");
+        assert!(uid(u32::MAX).is_err());
+    }
 }

@@ -64,7 +64,8 @@ impl Host {
             }
         }
         let leader = known.placement.parts.first().map_or(node, |part| part.node);
-        let gang = &state.job(known.job).expect("a lease belongs to a job").spec.gangs[0];
+        let spec = &state.job(known.job).expect("a lease belongs to a job").spec;
+        let gang = &spec.gangs[0];
         StartOrder {
             lease,
             job: known.job,
@@ -80,6 +81,7 @@ impl Host {
             mem_mib: gang.demand.mem.0,
             array_index: live.row.facts.array_index,
             grace_ms: self.grace_ms(lease),
+            tenant: spec.tenant.0,
         }
     }
 

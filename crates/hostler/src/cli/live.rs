@@ -70,9 +70,8 @@ pub struct Serve {
     /// GPUs that the agent pretends to have.
     #[arg(long, value_name = "NxMODEL", requires = "with_agent")]
     pub fake_gpus: Option<FakeGpus>,
-    /// User that its jobs run as, or UID:GID; `nobody` when this is root.
-    #[arg(long, value_name = "USER", requires = "with_agent")]
-    pub job_user: Option<String>,
+    #[command(flatten)]
+    pub users: JobUserOptions,
     /// Requests a second that each token may make.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -87,6 +86,17 @@ pub struct Serve {
     pub dead_secs: Option<u64>,
     #[command(flatten)]
     pub log: LogOptions,
+}
+
+/// Who jobs run as.
+#[derive(Debug, Default, Args)]
+pub struct JobUserOptions {
+    /// User that all jobs run as, or UID:GID; `nobody` when the agent is root.
+    #[arg(long, value_name = "USER")]
+    pub job_user: Option<String>,
+    /// Users for jobs, one for each tenant, as in `60000-60999`.
+    #[arg(long, value_name = "FIRST-LAST", value_parser = users, conflicts_with = "job_user")]
+    pub job_users: Option<(u32, u32)>,
 }
 
 /// How much is told while running.
@@ -614,6 +624,15 @@ fn seconds(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| fault())?;
     number.checked_mul(unit).ok_or_else(fault)
+}
+
+/// Reads `60000-60999`; root is in no such range.
+fn users(text: &str) -> Result<(u32, u32), String> {
+    let ends = text.split_once('-').and_then(|(first, last)| {
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        (0 < first && first <= last && last < u32::MAX).then_some((first, last))
+    });
+    ends.ok_or_else(|| format!("`{text}` is no range of users; write FIRST-LAST, from 1 on"))
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -11,7 +11,7 @@ use hostler_live::client::{Access, Client, ClientError, Server};
 use hostler_live::server::tls::write_secret;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::job_user::job_user;
+use super::job_user::job_users;
 use crate::cli::Agent;
 
 /// Runs an agent, or shows what it would offer.
@@ -38,7 +38,7 @@ pub fn run(args: &Agent) -> Result<()> {
         said,
         gpus,
         jobs: JobSettings {
-            user: job_user(args.job_user.as_deref())?,
+            users: job_users(&args.users)?,
             checkpoints: args.checkpoints.clone(),
             segment_bytes: args.output_mib << 20,
             ..JobSettings::default()

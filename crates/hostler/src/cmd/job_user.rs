@@ -3,25 +3,28 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use hostler_live::agent::user::{JobUser, is_root};
+use hostler_live::agent::user::{JobUser, JobUsers, is_root};
 
-/// Who jobs run as; none for the agent's own user. Jobs of a root agent do not run as root unless
-/// that is said.
-pub fn job_user(named: Option<&str>) -> Result<Option<JobUser>> {
-    find(named, is_root(), Path::new("/etc/passwd"))
+use crate::cli::JobUserOptions;
+
+/// Who jobs run as. Jobs of a root agent do not run as root unless that is said.
+pub fn job_users(options: &JobUserOptions) -> Result<JobUsers> {
+    find(options, is_root(), Path::new("/etc/passwd"))
 }
 
-fn find(named: Option<&str>, is_root: bool, passwd: &Path) -> Result<Option<JobUser>> {
-    let name = match (named, is_root) {
-        (None, false) => return Ok(None),
-        (None, true) => "nobody",
-        (Some(name), _) => name,
+fn find(options: &JobUserOptions, is_root: bool, passwd: &Path) -> Result<JobUsers> {
+    let name = match (&options.job_user, options.job_users, is_root) {
+        (None, None, false) => return Ok(JobUsers::Own),
+        (_, _, false) => bail!(
+            "jobs run as other users only when the agent is root; leave out `--job-user` and \
+             `--job-users`"
+        ),
+        (_, Some((first, last)), true) => return Ok(JobUsers::PerTenant { first, last }),
+        (None, None, true) => "nobody",
+        (Some(name), None, true) => name,
     };
-    if !is_root {
-        bail!("jobs run as another user only when the agent is root; leave out `--job-user`");
-    }
     let user = JobUser::find(name, passwd);
-    Ok(Some(user.with_context(|| {
+    Ok(JobUsers::One(user.with_context(|| {
         format!("unknown user `{name}`; name one with `--job-user`, or write UID:GID")
     })?))
 }
@@ -34,14 +37,21 @@ mod tests {
     fn jobs_of_root_run_as_root_only_when_that_is_said() {
         let passwd = std::env::temp_dir().join(format!("hostler-passwd-{}", std::process::id()));
         std::fs::write(&passwd, "root:x:0:0::/root:/bin/sh\njobs:x:7:8::/srv:/bin/sh\n").unwrap();
-        let found = |named, is_root| find(named, is_root, &passwd);
+        let found = |named: Option<&str>, range, is_root| {
+            let options = JobUserOptions { job_user: named.map(str::to_owned), job_users: range };
+            find(&options, is_root, &passwd)
+        };
+        let uid = |named| found(Some(named), None, true).unwrap().any().map(|user| user.uid);
         // There is no `nobody` on this machine.
-        let fault = found(None, true).unwrap_err().to_string();
+        let fault = found(None, None, true).unwrap_err().to_string();
         assert!(fault.contains("unknown user `nobody`; name one with `--job-user`"), "{fault}");
-        assert_eq!(found(Some("jobs"), true).unwrap().map(|user| user.uid), Some(7));
-        assert_eq!(found(Some("0:0"), true).unwrap().map(|user| user.uid), Some(0));
-        assert_eq!(found(None, false).unwrap(), None);
-        assert!(found(Some("jobs"), false).is_err());
+        assert_eq!((uid("jobs"), uid("0:0")), (Some(7), Some(0)));
+        assert_eq!(found(None, None, false).unwrap(), JobUsers::Own);
+        assert!(found(Some("jobs"), None, false).is_err());
+        let range = Some((60_000, 60_999));
+        let each = JobUsers::PerTenant { first: 60_000, last: 60_999 };
+        assert_eq!(found(None, range, true).unwrap(), each);
+        assert!(found(None, range, false).is_err());
         std::fs::remove_file(&passwd).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use hostler_core::units::Span;
 use hostler_live::agent::discover::Said;
 use hostler_live::agent::gpus::Gpus;
-use hostler_live::agent::user::JobUser;
+use hostler_live::agent::user::JobUsers;
 use hostler_live::agent::{AgentError, AgentOptions, Daemon, JobSettings, place};
 use hostler_live::client::pin;
 use hostler_live::host;
@@ -18,8 +18,8 @@ use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
 use hostler_live::server::{self, Certificate, Running};
 
-use super::job_user::job_user;
-use crate::cli::{LogFormat, LogLevel, LogOptions, Serve};
+use super::job_user::job_users;
+use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, Serve};
 use crate::say::say;
 
 /// Time beyond the fence after which a node is given up: what ending jobs may take.
@@ -36,6 +36,10 @@ pub fn run(args: &Serve) -> Result<()> {
 }
 
 async fn serve(args: &Serve) -> Result<()> {
+    let JobUserOptions { job_user, job_users } = &args.users;
+    if !args.with_agent && (job_user.is_some() || job_users.is_some()) {
+        bail!("`--job-user` and `--job-users` are for an agent in this process; add `--with-agent`");
+    }
     let agent_options = args.with_agent.then(|| AgentPart::find(args)).transpose()?;
     let running = server::start(settings(args)?).await?;
     let url = running.url();
@@ -58,15 +62,16 @@ async fn serve(args: &Serve) -> Result<()> {
 
 /// What is found out about the agent before anything is started.
 struct AgentPart {
-    user: Option<JobUser>,
+    users: JobUsers,
     data: PathBuf,
 }
 
 impl AgentPart {
     fn find(args: &Serve) -> Result<AgentPart> {
-        let user = job_user(args.job_user.as_deref())?;
-        let data = place::choose(&args.data, user.as_ref(), Path::new(place::OPEN_FOLDER))?;
-        Ok(AgentPart { user, data })
+        let users = job_users(&args.users)?;
+        let open = Path::new(place::OPEN_FOLDER);
+        let data = place::choose(&args.data, users.any().as_ref(), open)?;
+        Ok(AgentPart { users, data })
     }
 }
 
@@ -86,7 +91,7 @@ async fn agent(
         data: part.data,
         said: Said { name: Some(node), ..Said::default() },
         gpus,
-        jobs: JobSettings { user: part.user, ..JobSettings::default() },
+        jobs: JobSettings { users: part.users, ..JobSettings::default() },
         share_gpus: false,
     };
     Ok(async {

@@ -36,13 +36,22 @@ impl Fake {
         Fake::with_fence(options, 30_000)
     }
 
+    /// An agent without leases in a control group of its own.
+    pub fn in_group(group: &Path) -> Fake {
+        Fake::start_agent(&[], 30_000, Some(group))
+    }
+
     /// An agent without leases that is told this fence.
     pub fn with_fence(options: &[&str], fence_ms: u64) -> Fake {
+        Fake::start_agent(options, fence_ms, None)
+    }
+
+    fn start_agent(options: &[&str], fence_ms: u64, group: Option<&Path>) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let data = fresh_folder();
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let agent = spawn(&listener, &data, &options);
+        let agent = spawn(&listener, &data, &options, group);
         let (socket, answers) = (None, true);
         let mut fake = Fake { listener, socket, agent, data, options, fence_ms, answers };
         assert_eq!(fake.welcome(), []);
@@ -153,8 +162,13 @@ impl Fake {
 
     /// Starts an agent on the same folder; gives what it holds.
     pub fn restart_agent(&mut self) -> Vec<LeaseReport> {
-        self.agent = spawn(&self.listener, &self.data, &self.options);
+        self.agent = spawn(&self.listener, &self.data, &self.options, None);
         self.welcome()
+    }
+
+    /// The agent's data folder.
+    pub fn folder(&self) -> &Path {
+        &self.data
     }
 
     /// Where the job of all leases may leave files.
@@ -184,12 +198,24 @@ impl Drop for Fake {
     }
 }
 
-fn spawn(listener: &TcpListener, data: &Path, options: &[String]) -> Child {
+fn spawn(
+    listener: &TcpListener,
+    data: &Path,
+    options: &[String],
+    group: Option<&Path>,
+) -> Child {
     // As if it had enrolled before: the daemon that the test plays only speaks of leases.
     std::fs::DirBuilder::new().recursive(true).mode(0o711).create(data).unwrap();
     std::fs::write(data.join("token"), "secret-of-the-agent").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
-    Command::new(env!("CARGO_BIN_EXE_hostler"))
+    let program = env!("CARGO_BIN_EXE_hostler");
+    let mut command = Command::new(program);
+    if let Some(group) = group {
+        command = Command::new("sh");
+        let enter = format!("echo $$ > {}/cgroup.procs; exec \"$0\" \"$@\"", group.display());
+        command.args(["-c", &enter, program]);
+    }
+    command
         .args(["agent", "--server", &server, "--name", "n", "--data"])
         .arg(data)
         .args(options)
@@ -227,6 +253,7 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         mem_mib: 0,
         array_index: None,
         grace_ms: 100,
+        tenant: 0,
     }
 }
 

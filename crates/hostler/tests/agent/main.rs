@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop with the fault, as tests do")]
 
 mod adopt;
+mod apart;
 mod daemon;
 mod end;
 mod start;

@@ -144,6 +144,7 @@ fn order(lease: LeaseId) -> StartOrder {
         mem_mib: 0,
         array_index: None,
         grace_ms: 0,
+        tenant: 0,
     }
 }
 

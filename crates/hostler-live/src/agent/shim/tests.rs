@@ -23,6 +23,7 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             mem_mib: 0,
             array_index: None,
             grace_ms: 0,
+            tenant: 0,
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),

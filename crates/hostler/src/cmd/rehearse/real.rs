@@ -17,8 +17,8 @@ use hostler_live::server::{self, Certificate, Running};
 use tokio::time::sleep;
 
 use super::plan::{Plan, Planned};
-use crate::cli::Rehearse;
-use crate::cmd::job_user::job_user;
+use crate::cli::{JobUserOptions, Rehearse};
+use crate::cmd::job_user::job_users;
 use crate::progress::Bars;
 use crate::settings::Chosen;
 
@@ -89,7 +89,7 @@ async fn agent(
         data: folder.join(node),
         said,
         gpus: Gpus::Fake(args.fake_gpus.clone()),
-        jobs: JobSettings { user: job_user(None)?, ..JobSettings::default() },
+        jobs: JobSettings { users: job_users(&JobUserOptions::default())?, ..JobSettings::default() },
         share_gpus: false,
     };
     Ok(tokio::spawn(async {

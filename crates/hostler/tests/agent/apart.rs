@@ -1,0 +1,96 @@
+//! What keeps jobs apart from each other and from the machine: users, rights, limits, folders.
+
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::process::Command;
+
+use hostler_core::decision::StopHow;
+use hostler_live::wire::{Stage, StartOrder, Stream, ToAgent};
+
+use crate::daemon::{Fake, order};
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn shell(lease: u32, script: &str) -> StartOrder {
+    order(lease, &["sh", "-c", script])
+}
+
+fn start(fake: &mut Fake, order: StartOrder) {
+    fake.say(ToAgent::Start(Box::new(order)));
+}
+
+#[test]
+fn jobs_of_tenants_run_as_users_of_their_own() {
+    if !is_root() {
+        println!("skipped: only root starts programs as somebody else");
+        return;
+    }
+    let mut fake = Fake::new(&["--job-users", "61000-61005"]);
+    let secret = StartOrder {
+        env: [("SECRET".to_owned(), "told to nobody".to_owned())].into(),
+        tenant: 4,
+        ..shell(1, "echo $$ > $HOSTLER_CHECKPOINT_DIR/pid; id -u; id -G; sleep 600")
+    };
+    start(&mut fake, secret);
+    fake.running(1);
+    let pid = fake.pid_in("pid");
+    let script = format!(
+        "id -u; cat /proc/{pid}/environ; ls $(dirname $HOSTLER_CHECKPOINT_DIR)/1; kill -9 {pid}"
+    );
+    let nosy = StartOrder { tenant: 5, job: hostler_core::id::JobId(2), ..shell(2, &script) };
+    start(&mut fake, nosy);
+    assert_ne!(fake.ended(2), "0:0");
+    assert_eq!(fake.output(2, Stream::Stdout, 0).1, "61005\n");
+    let words = fake.output(2, Stream::Stderr, 0).1;
+    assert_eq!(words.to_lowercase().matches("not permitted").count(), 1, "{words}");
+    assert_eq!(words.to_lowercase().matches("permission denied").count(), 2, "{words}");
+    start(&mut fake, StartOrder { tenant: 6, ..shell(3, "true") });
+    let fault = fake.ended(3);
+    assert!(fault.contains("tenant 6 has no user in 61000-61005"), "{fault}");
+    assert!(fault.contains("of_machine: false"), "other tenants fare better: {fault}");
+    fake.stop(1, StopHow::Kill, 0);
+    assert!(fake.ended(1).contains("interrupted"));
+    assert_eq!(fake.output(1, Stream::Stdout, 0).1, "61004\n61004\n");
+}
+
+#[test]
+fn what_is_missing_is_the_fault_of_the_machine_unless_the_job_named_it() {
+    let mut fake = Fake::new(&[]);
+    start(&mut fake, StartOrder { workdir: "/no/such/folder".into(), ..shell(1, "true") });
+    let stage = fake.stage(1, |stage| *stage != Stage::Starting);
+    assert!(matches!(stage, Stage::NotStarted { of_machine: false, .. }), "{stage:?}");
+    if !is_root() {
+        println!("skipped in part: only root starts programs as somebody else");
+        return;
+    }
+    let jobs = fake.folder().join("jobs");
+    std::fs::DirBuilder::new().mode(0o700).create(&jobs).unwrap();
+    fake.start(2, "true");
+    let stage = fake.stage(2, |stage| *stage != Stage::Starting);
+    assert!(matches!(stage, Stage::NotStarted { of_machine: true, .. }), "{stage:?}");
+}
+
+#[test]
+fn an_agent_whose_folder_is_closed_to_jobs_says_what_to_do() {
+    if !is_root() {
+        println!("skipped: only root starts programs as somebody else");
+        return;
+    }
+    let closed = std::env::temp_dir().join(format!("hostler-closed-{}", std::process::id()));
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let data = closed.join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("token"), "secret-of-the-agent").unwrap();
+    let agent = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .args(["agent", "--server", "http://127.0.0.1:9", "--name", "n", "--data"])
+        .arg(&data)
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&closed).unwrap();
+    let words = String::from_utf8(agent.stderr).unwrap();
+    assert_eq!(agent.status.code(), Some(1), "{words}");
+    assert!(words.contains("jobs run as `nobody`, who cannot work in"), "{words}");
+    assert!(words.contains("that everybody may pass through"), "{words}");
+}
