@@ -179,6 +179,10 @@ pub struct StartOrder {
     /// Number of the tenant that it belongs to.
     #[serde(default)]
     pub tenant: u32,
+    /// Milliseconds that it may run. The daemon ends it then; its shim does so a little later, for
+    /// a daemon that is away.
+    #[serde(default)]
+    pub limit_ms: Option<u64>,
 }
 
 /// One task of a start order.

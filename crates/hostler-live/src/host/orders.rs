@@ -82,6 +82,7 @@ impl Host {
             array_index: live.row.facts.array_index,
             grace_ms: self.grace_ms(lease),
             tenant: spec.tenant.0,
+            limit_ms: spec.time_limit.map(|limit| limit.0 / 1000),
         }
     }
 

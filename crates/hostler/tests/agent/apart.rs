@@ -55,6 +55,13 @@ fn jobs_of_tenants_run_as_users_of_their_own() {
 }
 
 #[test]
+fn a_job_that_runs_for_too_long_ends_without_the_daemon() {
+    let mut fake = Fake::new(&[]);
+    start(&mut fake, StartOrder { limit_ms: Some(1), ..shell(1, "sleep 600") });
+    assert_eq!(fake.ended(1), "0:-15 interrupted");
+}
+
+#[test]
 fn what_is_missing_is_the_fault_of_the_machine_unless_the_job_named_it() {
     let mut fake = Fake::new(&[]);
     start(&mut fake, StartOrder { workdir: "/no/such/folder".into(), ..shell(1, "true") });

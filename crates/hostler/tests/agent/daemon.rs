@@ -254,6 +254,7 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         array_index: None,
         grace_ms: 100,
         tenant: 0,
+        limit_ms: None,
     }
 }
 

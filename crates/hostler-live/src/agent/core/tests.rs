@@ -145,6 +145,7 @@ fn order(lease: LeaseId) -> StartOrder {
         array_index: None,
         grace_ms: 0,
         tenant: 0,
+        limit_ms: None,
     }
 }
 

@@ -27,6 +27,10 @@ const LEFT_MS: u64 = 10;
 /// Milliseconds between two reports of progress: a fast loop must not flood the daemon.
 const PROGRESS_MS: u64 = 500;
 
+/// Milliseconds beyond a time limit after which the shim sees to it. The daemon, which counts from
+/// when it heard of the start, comes first if it is there.
+const LATE_MS: u64 = 5000;
+
 /// Milliseconds for the last output after every process is gone.
 const DRAIN_MS: u64 = 1000;
 
@@ -47,6 +51,7 @@ pub(super) fn until_over(
         interrupted: false,
         left: false,
         alive: read_json(&shim.alive),
+        limit_at_ms: shim.order.limit_ms.map(|limit_ms| boot_ms() + limit_ms + LATE_MS),
         progress: None,
         progress_at_ms: 0,
     };
@@ -74,6 +79,8 @@ struct Run<'a> {
     /// Whether all tasks have ended and only what they started may be left.
     left: bool,
     alive: Option<Alive>,
+    /// When the tasks have run for too long.
+    limit_at_ms: Option<u64>,
     progress: Option<Progress>,
     progress_at_ms: u64,
 }
@@ -90,7 +97,7 @@ struct Ending {
 impl Run<'_> {
     /// Does what is due and says when to look again.
     fn act(&mut self, now_ms: u64) -> u64 {
-        let mut wake_ms = self.fence(now_ms);
+        let mut wake_ms = self.fence(now_ms).min(self.limit(now_ms));
         if self.exits.len() == self.started.tasks.len() && !self.left {
             // What the tasks left behind goes with them.
             self.left = true;
@@ -134,6 +141,19 @@ impl Run<'_> {
         }
         self.end(now_ms, StopHow::Checkpoint, alive.end_ms().saturating_sub(now_ms), true);
         now_ms + SHIM_SLEEP_MS_MAX
+    }
+
+    /// Ends the tasks when they have run for too long and nobody has ended them.
+    fn limit(&mut self, now_ms: u64) -> u64 {
+        match self.limit_at_ms {
+            Some(limit_at_ms) if limit_at_ms > now_ms => limit_at_ms,
+            Some(_) => {
+                self.limit_at_ms = None;
+                self.end(now_ms, StopHow::Kill, self.shim.order.grace_ms, true);
+                u64::MAX
+            }
+            None => u64::MAX,
+        }
     }
 
     fn take(&mut self, happened: Happened) {

@@ -24,6 +24,7 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             array_index: None,
             grace_ms: 0,
             tenant: 0,
+            limit_ms: None,
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),
