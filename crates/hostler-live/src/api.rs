@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::host::OutputPiece;
 use crate::job::{JobState, JobView};
 use crate::store::Role;
 use crate::wire::Stream;
@@ -89,9 +90,22 @@ pub struct OutputQuery {
     pub rank: Option<u32>,
     /// First byte; negative counts from the end; 0 when not given.
     pub offset: Option<i64>,
+    /// Start of the job, by `restart` of the last piece, in whose output `offset` counts. The
+    /// output of a later start is given from its beginning.
+    pub restart: Option<u32>,
     /// Seconds to wait for something new.
     #[param(maximum = 30)]
     pub wait_secs: Option<u32>,
+}
+
+/// A piece of a job's output, and of which start of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobOutput {
+    /// How often the job was started again before it printed this.
+    pub restart: u32,
+    /// The piece; it is the last one when the job is over.
+    #[serde(flatten)]
+    pub piece: OutputPiece,
 }
 
 /// A policy with its settings.

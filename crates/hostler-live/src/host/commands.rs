@@ -8,7 +8,7 @@ use super::jobs::{require, unknown_job};
 use super::request::{check_name, invalid};
 use super::{Answer, Change, Changed, Command, Effect, Host, HostError, Principal};
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
-use crate::store::{Role, Row, TenantQuota, TenantRow, TokenRow};
+use crate::store::{JobFacts, Role, Row, TenantQuota, TenantRow, TokenRow};
 use crate::wire::{Stream, ToAgent};
 
 impl Host {
@@ -162,26 +162,8 @@ impl Host {
         let Some(lease) = row.facts.lease else {
             return Err(HostError::NoOutput { fault: "the job has not started yet".to_owned() });
         };
-        // Ranks are given in order of nodes, about evenly; a live lease knows exactly.
-        let exact = self.engine.state().lease(LeaseId(lease)).and_then(|lease| {
-            let mut first = 0;
-            lease.placement.parts.iter().find_map(|part| {
-                let inside = (first..first + part.tasks).contains(&rank);
-                first += part.tasks;
-                inside.then_some(part.node)
-            })
-        });
-        let name = match exact {
-            Some(node) => self.engine.state().node(node).spec.name.to_string(),
-            None => {
-                let nodes = &row.facts.nodes;
-                let tasks = row.request.tasks.max(1) as usize;
-                let at = (rank as usize * nodes.len()) / tasks;
-                nodes.get(at).cloned().ok_or_else(|| HostError::NoOutput {
-                    fault: format!("it has no task {rank}"),
-                })?
-            }
-        };
+        let name = node_of(&row.facts, rank)
+            .ok_or_else(|| HostError::NoOutput { fault: format!("it has no task {rank}") })?;
         let node = self.agents.row(&name).map(|row| NodeId(row.id));
         let Some(session) = node.and_then(|node| self.agents.session(node)) else {
             return Err(HostError::Silent { node: name });
@@ -192,4 +174,14 @@ impl Host {
         self.draft.effects.push(Effect::Tell(session, message));
         Ok(())
     }
+}
+
+/// The node that a task ran on last: ranks are given in order of nodes.
+fn node_of(facts: &JobFacts, rank: u32) -> Option<String> {
+    let mut first = 0;
+    let at = facts.tasks.iter().position(|tasks| {
+        first += tasks;
+        rank < first
+    });
+    facts.nodes.get(at?).cloned()
 }

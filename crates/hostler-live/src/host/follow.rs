@@ -63,16 +63,20 @@ impl Host {
     fn began(&mut self, job: JobId, lease: LeaseId) {
         let state = self.engine.state();
         let lease_now = state.lease(lease).expect("a lease that began just now is there");
-        let mut nodes: Vec<String> = Vec::new();
+        let (mut nodes, mut tasks): (Vec<String>, Vec<u32>) = (Vec::new(), Vec::new());
         for part in &lease_now.placement.parts {
             let name = &state.node(part.node).spec.name;
-            if nodes.last().is_none_or(|last| **last != **name) {
-                nodes.push(name.to_string());
+            match tasks.last_mut().filter(|_| nodes.last().is_some_and(|last| **last == **name)) {
+                Some(tasks) => *tasks += part.tasks,
+                None => {
+                    nodes.push(name.to_string());
+                    tasks.push(part.tasks);
+                }
             }
         }
         let restarts = state.job(job).map_or(0, |job| job.ledger.restarts);
         let live = self.jobs.get_mut(&job.0).expect("jobs of the state are known");
-        live.row.facts.nodes = nodes;
+        (live.row.facts.nodes, live.row.facts.tasks) = (nodes, tasks);
         live.row.facts.lease = Some(lease.0);
         live.row.facts.restarts = restarts;
         live.row.facts.exit_code = None;

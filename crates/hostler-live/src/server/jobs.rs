@@ -149,7 +149,7 @@ fn all() -> HistoryFilter {
 }
 
 /// A job that is the caller's business.
-async fn visible(app: &App, who: &Principal, id: u32) -> Result<JobView, Fault> {
+pub(super) async fn visible(app: &App, who: &Principal, id: u32) -> Result<JobView, Fault> {
     let job = app.host.job(id).await?;
     job.filter(|job| who.sees(&job.tenant)).ok_or_else(|| Fault::missing("job", id))
 }

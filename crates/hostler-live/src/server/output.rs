@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::App;
 use super::access::{Caller, Look};
 use super::fault::{Fault, Named, Params};
-use crate::api::{OutputQuery, Problem};
+use super::jobs::visible;
+use crate::api::{JobOutput, OutputQuery, Problem};
 use crate::host::{Answer, Command, HostError, OutputPiece, Principal};
 use crate::limits::{OUTPUT_ANSWER_SECS_MAX, OUTPUT_WAIT_SECS_MAX};
 use crate::wire::Stream;
@@ -19,13 +20,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Reads a piece of a job's output.
 ///
-/// With `wait_secs` the answer comes when there is something new, or the stream ends, or the time
-/// is over. To follow a stream, ask again from `offset` plus `bytes` until `last`.
+/// With `wait_secs` the answer comes when there is something new, or the job is over, or the time
+/// is over. To follow a job, ask again from `offset` plus `bytes`, with `restart`, until `last`.
 #[utoipa::path(
     get, path = "/jobs/{id}/output", tag = "jobs",
     params(("id" = u32, Path, description = "Its number."), OutputQuery),
     responses(
-        (status = 200, description = "A piece, which may be empty.", body = OutputPiece),
+        (status = 200, description = "A piece, which may be empty.", body = JobOutput),
         (status = 404, description = "There is none for this caller.", body = Problem),
         (status = 409, description = "Its node does not answer.", body = Problem),
     ),
@@ -35,7 +36,7 @@ pub async fn output(
     caller: Caller<Look>,
     Named(job): Named<u32>,
     Params(query): Params<OutputQuery>,
-) -> Result<Json<OutputPiece>, Fault> {
+) -> Result<Json<JobOutput>, Fault> {
     let wait = query.wait_secs.unwrap_or(0);
     if wait > OUTPUT_WAIT_SECS_MAX {
         let fault = Fault::bad(format!("invalid `wait_secs`: {wait}"));
@@ -43,13 +44,30 @@ pub async fn output(
     }
     let until = Instant::now() + Duration::from_secs(u64::from(wait));
     loop {
-        // A job that has not started has no output yet: that is worth waiting for, too.
-        match read(&app, &caller.who, job, &query).await {
-            Ok(piece) if piece.bytes > 0 || piece.last => return Ok(Json(piece)),
-            other if Instant::now() + LOOK_AGAIN > until => {
-                return other.map(Json).map_err(Fault::from);
+        let view = visible(&app, &caller.who, job).await?;
+        let (restart, is_over) = (view.restarts, view.ended.is_some());
+        let same = query.restart.is_none_or(|known| known == restart);
+        let offset = if same { query.offset.unwrap_or(0) } else { 0 };
+        let is_late = Instant::now() + LOOK_AGAIN > until;
+        match read(&app, &caller.who, job, &query, offset).await {
+            Ok(mut piece) => {
+                // What ended is one stay of a job that will be started again.
+                piece.last &= is_over;
+                if piece.bytes > 0 || piece.last || is_late {
+                    return Ok(Json(JobOutput { restart, piece }));
+                }
             }
-            Ok(_) | Err(HostError::NoOutput { .. } | HostError::Silent { .. }) => {}
+            // A job that has not started has no output yet: that is worth waiting for, too.
+            Err(HostError::NoOutput { .. } | HostError::Silent { .. }) if !is_late => {}
+            Err(HostError::NoOutput { .. }) if wait > 0 && !is_over => {
+                let piece = OutputPiece {
+                    offset: u64::try_from(offset).unwrap_or(0),
+                    text: String::new(),
+                    bytes: 0,
+                    last: false,
+                };
+                return Ok(Json(JobOutput { restart, piece }));
+            }
             Err(fault) => return Err(fault.into()),
         }
         sleep(LOOK_AGAIN).await;
@@ -61,12 +79,13 @@ async fn read(
     who: &Principal,
     job: u32,
     query: &OutputQuery,
+    offset: i64,
 ) -> Result<OutputPiece, HostError> {
     let command = Command::ReadOutput {
         job,
         rank: query.rank.unwrap_or(0),
         stream: query.stream.unwrap_or(Stream::Stdout),
-        offset: query.offset.unwrap_or(0),
+        offset,
     };
     let limit = Duration::from_secs(OUTPUT_ANSWER_SECS_MAX);
     match timeout(limit, app.host.command(who, command)).await {

@@ -68,6 +68,8 @@ pub struct JobFacts {
     pub exit_code: Option<i32>,
     /// Nodes of its last stay.
     pub nodes: Vec<String>,
+    /// Tasks on each of them.
+    pub tasks: Vec<u32>,
     /// Its last lease.
     pub lease: Option<u32>,
     /// Times it was started again.
