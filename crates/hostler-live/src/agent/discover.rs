@@ -1,7 +1,7 @@
 //! What this machine is: its name, address, cores, memory and GPUs.
 
 use std::fs;
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::thread::available_parallelism;
 
 use super::gpus::Gpus;
@@ -41,16 +41,32 @@ fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The address that the kernel would send from; nothing is sent.
 fn address_towards(daemon: &str) -> String {
     let target = daemon.to_socket_addrs().ok().and_then(|mut all| all.next());
-    let any = if target.is_some_and(|target| target.is_ipv6()) { "[::]:0" } else { "0.0.0.0:0" };
-    let local = target.and_then(|target| {
-        let socket = UdpSocket::bind(any).ok()?;
-        socket.connect(target).ok()?;
-        socket.local_addr().ok()
-    });
-    local.map_or_else(|| "127.0.0.1".to_owned(), |local| local.ip().to_string())
+    let local = target.and_then(sent_from);
+    local.map_or_else(|| "127.0.0.1".to_owned(), |local| local.to_string())
+}
+
+/// Where other machines reach one that listens on `listen`: there, or, when that is every address,
+/// at the one towards the rest of the world. None when it listens to itself alone.
+pub fn seen_from_outside(listen: IpAddr) -> Option<String> {
+    if listen.is_loopback() {
+        return None;
+    }
+    if !listen.is_unspecified() {
+        return Some(listen.to_string());
+    }
+    // Addresses that are set aside for examples: nobody has them, so they lie outside.
+    let outside = if listen.is_ipv6() { "[2001:db8::1]:9" } else { "192.0.2.1:9" };
+    let outside = outside.parse().expect("an address that is written here is one");
+    sent_from(outside).map(|local| local.to_string())
+}
+
+/// The address that the kernel would send from; nothing is sent.
+fn sent_from(target: SocketAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind(if target.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" }).ok()?;
+    socket.connect(target).ok()?;
+    socket.local_addr().ok().map(|local| local.ip())
 }
 
 /// Cores that this process may use.
@@ -64,4 +80,19 @@ fn mem_mib() -> u32 {
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = total.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     u32::try_from(kib.unwrap_or(0) >> 10).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_others_can_reach_does_not_call_itself_loopback() {
+        let seen = |listen: &str| seen_from_outside(listen.parse().unwrap());
+        assert_eq!(seen("127.0.0.1"), None);
+        assert_eq!(seen("10.1.2.3").as_deref(), Some("10.1.2.3"));
+        // A machine without a network has no such address.
+        let all = seen("0.0.0.0").map(|found| found.parse::<IpAddr>().unwrap());
+        assert!(all.is_none_or(|found| !found.is_loopback() && !found.is_unspecified()), "{all:?}");
+    }
 }

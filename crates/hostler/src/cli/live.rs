@@ -70,6 +70,9 @@ pub struct Serve {
     /// GPUs that the agent pretends to have.
     #[arg(long, value_name = "NxMODEL", requires = "with_agent")]
     pub fake_gpus: Option<FakeGpus>,
+    /// Where other nodes reach this one, for gangs; found out by default.
+    #[arg(long, value_name = "ADDRESS", requires = "with_agent")]
+    pub address: Option<String>,
     #[command(flatten)]
     pub users: JobUserOptions,
     /// Requests a second that each token may make.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use hostler_core::units::Span;
-use hostler_live::agent::discover::Said;
+use hostler_live::agent::discover::{Said, seen_from_outside};
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::user::JobUsers;
 use hostler_live::agent::{AgentError, AgentOptions, Daemon, JobSettings, place};
@@ -64,6 +64,7 @@ async fn serve(args: &Serve) -> Result<()> {
 struct AgentPart {
     users: JobUsers,
     data: PathBuf,
+    address: Option<String>,
 }
 
 impl AgentPart {
@@ -71,7 +72,8 @@ impl AgentPart {
         let users = job_users(&args.users)?;
         let open = Path::new(place::OPEN_FOLDER);
         let data = place::choose(&args.data, users.any().as_ref(), open)?;
-        Ok(AgentPart { users, data })
+        let address = args.address.clone().or_else(|| seen_from_outside(args.listen.ip()));
+        Ok(AgentPart { users, data, address })
     }
 }
 
@@ -89,7 +91,7 @@ async fn agent(
     let options = AgentOptions {
         daemon: Daemon { host, port, tls, token },
         data: part.data,
-        said: Said { name: Some(node), ..Said::default() },
+        said: Said { name: Some(node), address: part.address, ..Said::default() },
         gpus,
         jobs: JobSettings { users: part.users, ..JobSettings::default() },
         share_gpus: false,
