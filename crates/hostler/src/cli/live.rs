@@ -73,6 +73,9 @@ pub struct Serve {
     /// Where other nodes reach this one, for gangs; found out by default.
     #[arg(long, value_name = "ADDRESS", requires = "with_agent")]
     pub address: Option<String>,
+    /// Folder for checkpoints that all nodes share; one of this node by default.
+    #[arg(long, value_name = "DIR", requires = "with_agent")]
+    pub checkpoints: Option<PathBuf>,
     #[command(flatten)]
     pub users: JobUserOptions,
     /// Requests a second that each token may make.

@@ -93,7 +93,11 @@ async fn agent(
         data: part.data,
         said: Said { name: Some(node), address: part.address, ..Said::default() },
         gpus,
-        jobs: JobSettings { users: part.users, ..JobSettings::default() },
+        jobs: JobSettings {
+            users: part.users,
+            checkpoints: args.checkpoints.clone(),
+            ..JobSettings::default()
+        },
         share_gpus: false,
     };
     Ok(async {
