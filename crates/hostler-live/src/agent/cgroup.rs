@@ -74,10 +74,13 @@ impl Group {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Takes the group away, once it is empty.
-    pub fn remove(&self) {
-        // One that is still in use stays; the next agent finds it empty.
-        let _ = fs::remove_dir(&self.path);
+    /// Takes the group away, once it is empty; says whether it is gone. One that is still in use
+    /// stays.
+    pub fn remove(&self) -> bool {
+        match fs::remove_dir(&self.path) {
+            Ok(()) => true,
+            Err(fault) => fault.kind() == io::ErrorKind::NotFound,
+        }
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {

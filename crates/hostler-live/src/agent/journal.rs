@@ -1,14 +1,14 @@
 //! The leases that an agent ever took on, in one file that only grows: `+7` taken on, `-7` over,
 //! `^7` over are all up to 7 that are not named.
 //!
-//! One file makes any number of leases safe with one sync. When it is opened it is written anew
-//! without what is long over.
+//! One file makes any number of leases safe with one sync. When it is opened, and when it has grown
+//! long, it is written anew without what is long over.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hostler_core::id::LeaseId;
 
@@ -17,10 +17,16 @@ use super::core::LeaseDisk;
 /// Leases that are over and still known by name: orders overtake each other by far fewer.
 const OVER_MAX: usize = 4096;
 
+/// Lines that are added before the file is written anew: as many as it then has, some times over.
+const LINES_MAX: usize = 8 * OVER_MAX;
+
 /// A journal of leases on a real disk.
 #[derive(Debug)]
 pub struct Journal {
+    path: PathBuf,
     file: File,
+    /// Lines that were added since it was written anew.
+    lines: usize,
     /// True while held.
     leases: BTreeMap<LeaseId, bool>,
     /// All up to this one that are not named are over.
@@ -37,17 +43,8 @@ impl Journal {
         };
         let (mut leases, mut mark) = parse(&text);
         prune(&mut leases, &mut mark);
-        let partial = path.with_extension("partial");
-        let mut options = OpenOptions::new();
-        let mut file =
-            options.create(true).truncate(true).write(true).mode(0o600).open(&partial)?;
-        file.write_all(show(&leases, mark).as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&partial, path)?;
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(Journal { file, leases, mark })
+        let file = write_anew(path, &show(&leases, mark))?;
+        Ok(Journal { path: path.to_owned(), file, lines: 0, leases, mark })
     }
 
     fn write(&mut self, lease: LeaseId, held: bool) -> io::Result<()> {
@@ -55,8 +52,23 @@ impl Journal {
         // One write, and a newline first: half a line of a full disk spoils no other.
         self.file.write_all(format!("\n{sign}{}\n", lease.0).as_bytes())?;
         self.leases.insert(lease, held);
+        self.lines += 1;
         Ok(())
     }
+}
+
+/// Writes a file that replaces the one at `path` whole or not at all.
+fn write_anew(path: &Path, text: &str) -> io::Result<File> {
+    let partial = path.with_extension("partial");
+    let mut options = OpenOptions::new();
+    let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&partial)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&partial, path)?;
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(file)
 }
 
 impl LeaseDisk for Journal {
@@ -83,6 +95,13 @@ impl LeaseDisk for Journal {
         self.write(lease, false)?;
         if self.leases.len() > 2 * OVER_MAX {
             prune(&mut self.leases, &mut self.mark);
+        }
+        if self.lines > LINES_MAX {
+            // The long one serves as well until there is room for another.
+            self.lines = 0;
+            if let Ok(file) = write_anew(&self.path, &show(&self.leases, self.mark)) {
+                self.file = file;
+            }
         }
         Ok(())
     }
@@ -128,6 +147,25 @@ fn prune(leases: &mut BTreeMap<LeaseId, bool>, mark: &mut Option<LeaseId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_journal_that_has_grown_long_is_written_anew_and_says_the_same() {
+        let path = std::env::temp_dir().join(format!("hostler-journal-{}", std::process::id()));
+        let mut journal = Journal::open(&path).unwrap();
+        let most = u32::try_from(2 * LINES_MAX).unwrap();
+        journal.accept(LeaseId(0)).unwrap();
+        for id in 1..most {
+            journal.accept(LeaseId(id)).unwrap();
+            journal.forget(LeaseId(id)).unwrap();
+        }
+        journal.sync().unwrap();
+        let bytes = std::fs::metadata(&path).unwrap().len();
+        assert!(bytes < 12 * (LINES_MAX + 2 * OVER_MAX) as u64, "the file has {bytes} bytes");
+        let again = Journal::open(&path).unwrap();
+        assert_eq!(again.held(), [LeaseId(0)]);
+        assert!((1..most).all(|id| again.is_forgotten(LeaseId(id))));
+        std::fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn a_torn_line_and_what_is_long_over_are_left_out() {

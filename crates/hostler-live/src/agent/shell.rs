@@ -61,6 +61,8 @@ impl Shell {
         let (shims, watched) = (BTreeMap::new(), BTreeMap::new());
         let mut over = folders(&launcher.data.path().join("leases"));
         core.held().for_each(|report| _ = over.remove(&report.lease));
+        // An agent that died just after it forgot a lease left its environment here.
+        over.iter().for_each(|lease| tidy(&launcher.data.lease(*lease), None));
         Shell { core, launcher, session: None, shims, watched, over }
     }
 

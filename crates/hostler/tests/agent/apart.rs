@@ -1,12 +1,13 @@
 //! What keeps jobs apart from each other and from the machine: users, rights, limits, folders.
 
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hostler_core::decision::StopHow;
 use hostler_live::wire::{Stage, StartOrder, Stream, ToAgent};
 
-use crate::daemon::{Fake, order};
+use crate::daemon::{Fake, order, wait_for};
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -100,4 +101,79 @@ fn an_agent_whose_folder_is_closed_to_jobs_says_what_to_do() {
     assert_eq!(agent.status.code(), Some(1), "{words}");
     assert!(words.contains("jobs run as `nobody`, who cannot work in"), "{words}");
     assert!(words.contains("that everybody may pass through"), "{words}");
+}
+
+#[test]
+fn an_order_that_outlived_its_lease_goes_with_the_next_agent() {
+    let mut fake = Fake::new(&[]);
+    fake.kill_agent();
+    let lease = fake.folder().join("leases/77");
+    std::fs::create_dir(&lease).unwrap();
+    for name in ["order.json", "stdout-0.0"] {
+        std::fs::write(lease.join(name), "what a job was told, and what it said").unwrap();
+    }
+    assert_eq!(fake.restart_agent(), []);
+    assert!(!lease.join("order.json").exists());
+    assert!(lease.join("stdout-0.0").exists());
+}
+
+#[test]
+fn a_job_gets_the_cores_and_the_memory_that_it_asked_for_and_no_more() {
+    let Some(group) = TestGroup::make() else {
+        println!("skipped: no control groups of version 2 with cpu and memory can be made here");
+        return;
+    };
+    let mut fake = Fake::in_group(&group.path);
+    let script = "cd /sys/fs/cgroup/$(sed -n s/^0::.//p /proc/self/cgroup) && cat cpu.max memory.max";
+    let limited = |order| StartOrder { cpu_milli: 500, mem_mib: 64, ..order };
+    start(&mut fake, limited(shell(1, script)));
+    assert_eq!(fake.ended(1), "0:0", "{}", fake.output(1, Stream::Stderr, 0).1);
+    assert_eq!(fake.output(1, Stream::Stdout, 0).1, "50000 100000\n67108864\n");
+    // One process that takes four times as much as it may.
+    start(&mut fake, limited(shell(2, "exec tail -c 268435456 /dev/zero")));
+    assert_eq!(fake.ended(2), "0:-9");
+    // A start that fails leaves nothing behind.
+    start(&mut fake, limited(StartOrder { workdir: "/no/such/folder".into(), ..shell(3, "true") }));
+    fake.ended(3);
+    wait_for("empty groups", || group.leases().is_empty().then_some(()));
+}
+
+/// A control group for an agent, which goes with the test.
+struct TestGroup {
+    path: PathBuf,
+}
+
+impl TestGroup {
+    fn make() -> Option<TestGroup> {
+        let root = Path::new("/sys/fs/cgroup");
+        let can = std::fs::read_to_string(root.join("cgroup.controllers")).ok()?;
+        let has = |wanted: &str| can.split_whitespace().any(|controller| controller == wanted);
+        if !has("cpu") || !has("memory") {
+            return None;
+        }
+        std::fs::write(root.join("cgroup.subtree_control"), "+cpu +memory").ok()?;
+        let path = root.join(format!("hostler-test-{}", std::process::id()));
+        std::fs::create_dir(&path).ok()?;
+        Some(TestGroup { path })
+    }
+
+    /// Groups of leases below it.
+    fn leases(&self) -> Vec<PathBuf> {
+        let below = |path: &Path| -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+        };
+        let jobs = below(&self.path);
+        jobs.iter().flat_map(|jobs| below(jobs)).collect()
+    }
+}
+
+impl Drop for TestGroup {
+    fn drop(&mut self) {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.path().is_dir()) {
+            let _ = std::fs::remove_dir(entry.path());
+        }
+        let _ = std::fs::remove_dir(&self.path);
+    }
 }

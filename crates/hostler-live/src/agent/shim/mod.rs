@@ -144,6 +144,7 @@ pub fn main(path: &Path) -> io::Result<()> {
     let stage = match started {
         Ok(started) => run::until_over(&shim, started, &link, &inbox),
         Err(fault) => {
+            task::remove_groups(&shim);
             let own_folder = shim.order.workdir.is_empty();
             let of_machine = folder::is_of_machine(fault.kind(), own_folder);
             Stage::NotStarted { fault: fault.to_string(), of_machine }

@@ -85,7 +85,7 @@ pub fn kill_remnants(remnants: &Remnants) -> bool {
     for _ in 0..LOOKS_MAX {
         let found = remnants.find();
         if found.is_empty() {
-            remnants.groups.iter().for_each(|path| Group::named(path, "").remove());
+            remnants.groups.iter().for_each(|path| _ = Group::named(path, "").remove());
             return true;
         }
         found.into_iter().for_each(|pid| processes::signal(pid, Signal::KILL));

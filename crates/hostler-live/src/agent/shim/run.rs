@@ -201,7 +201,7 @@ impl Run<'_> {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        self.started.groups.iter().for_each(|group| group.remove());
+        self.started.groups.iter().for_each(|group| _ = group.remove());
         Stage::Ended { exits: self.exits, interrupted: self.interrupted }
     }
 }

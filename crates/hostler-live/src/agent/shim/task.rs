@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::SyncSender;
 use std::thread;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
@@ -28,6 +29,10 @@ const NOT_FOUND: i32 = 127;
 
 /// Exit code of a stage that was not told to go on.
 const NOT_TOLD: i32 = 125;
+
+/// Tries to take a control group away, and the time between them.
+const REMOVE_TRIES_MAX: u32 = 100;
+const REMOVE_PAUSE_MS: u64 = 10;
 
 /// The tasks of a lease, all of them running.
 #[derive(Debug)]
@@ -88,6 +93,21 @@ fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Grou
     group.make(shim.order.cpu_milli, shim.order.mem_mib)?;
     group.add(child.id())?;
     Ok((child, Some(group)))
+}
+
+/// Takes away what a start that failed has made. The stages leave by themselves, which takes a
+/// moment.
+pub(super) fn remove_groups(shim: &ShimOrder) {
+    let Some(jobs) = &shim.cgroup else { return };
+    for task in &shim.order.tasks {
+        let group = Group::named(jobs, &group_name(shim, task.rank));
+        for _ in 0..REMOVE_TRIES_MAX {
+            if group.remove() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(REMOVE_PAUSE_MS));
+        }
+    }
 }
 
 /// Name of a task's control group.
