@@ -491,6 +491,8 @@ pub struct Agent {
     /// Print what this machine offers as JSON and end.
     #[arg(long)]
     pub show: bool,
+    #[command(flatten)]
+    pub log: LogOptions,
 }
 
 /// Tell how far a job is, from within the job.

@@ -12,6 +12,7 @@ use hostler_live::server::tls::write_secret;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::job_user::job_users;
+use super::serve::start_log;
 use crate::cli::Agent;
 
 /// Runs an agent, or shows what it would offer.
@@ -31,7 +32,7 @@ pub fn run(args: &Agent) -> Result<()> {
         let text = serde_json::to_string_pretty(&machine)?;
         return Ok(writeln!(std::io::stdout(), "{text}")?);
     }
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    start_log(&args.log);
     let options = AgentOptions {
         daemon: daemon(args, &machine(&said, &gpus, "").name)?,
         data: args.data.clone(),
