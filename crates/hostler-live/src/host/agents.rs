@@ -169,6 +169,7 @@ impl Host {
             return Err(format!("its token does not speak for node `{}`; enrol it", machine.name));
         }
         check_name("node", &machine.name).map_err(|fault| fault.to_string())?;
+        check_words(machine)?;
         let state = self.engine.state();
         let known = state.models().iter().any(|model| *model.name == *machine.gpu_model);
         if machine.gpus > 0 && !known {
@@ -504,6 +505,17 @@ impl Host {
                 self.draft.effects.push(Effect::Reply(slot, Err(HostError::NoOutput { fault })));
             }
         }
+    }
+}
+
+/// People see these words on their terminals, and jobs in their environment.
+fn check_words(machine: &Machine) -> Result<(), String> {
+    if machine.gpus > 0 {
+        check_name("gpu_model", &machine.gpu_model).map_err(|fault| fault.to_string())?;
+    }
+    match machine.address.contains(char::is_control) {
+        true => Err(format!("its address makes no sense: {:?}", machine.address)),
+        false => Ok(()),
     }
 }
 

@@ -185,7 +185,7 @@ pub struct Submit {
     #[arg(long, value_name = "MIB")]
     pub mem: Option<u32>,
     /// Tasks that start together.
-    #[arg(long, visible_alias = "nodes", value_name = "N")]
+    #[arg(long, value_name = "N")]
     pub tasks: Option<u32>,
     /// All tasks on one node.
     #[arg(long)]

@@ -56,6 +56,14 @@ fn jobs_of_tenants_run_as_users_of_their_own() {
 }
 
 #[test]
+fn programs_give_jobs_no_more_rights() {
+    let mut fake = Fake::new(&[]);
+    fake.start(1, "grep NoNewPrivs /proc/self/status");
+    assert_eq!(fake.ended(1), "0:0");
+    assert_eq!(fake.output(1, Stream::Stdout, 0).1, "NoNewPrivs:\t1\n");
+}
+
+#[test]
 fn a_job_that_runs_for_too_long_ends_without_the_daemon() {
     let mut fake = Fake::new(&[]);
     start(&mut fake, StartOrder { limit_ms: Some(1), ..shell(1, "sleep 600") });

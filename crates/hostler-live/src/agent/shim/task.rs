@@ -164,6 +164,10 @@ fn exit(status: WaitStatus) -> TaskExit {
 /// The stage: becomes the command once the shim says so. Returns an exit code when that failed.
 pub fn exec(parent: u32, command: &[String]) -> i32 {
     let _ = rustix::process::setsid();
+    // No program that a job runs gives it more rights than it has.
+    if rustix::thread::set_no_new_privs(true).is_err() {
+        return NOT_TOLD;
+    }
     let bound = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let alive = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
     // A shim that died before the wish was made kills nobody.
