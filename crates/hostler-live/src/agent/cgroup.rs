@@ -59,6 +59,8 @@ impl Group {
         }
         if mem_mib > 0 {
             self.write("memory.max", &(u64::from(mem_mib) << 20).to_string())?;
+            // What does not fit must not go to the disk instead. Not every kernel counts that.
+            let _ = self.write("memory.swap.max", "0");
         }
         Ok(())
     }
