@@ -188,15 +188,16 @@ pub fn overwrite(path: &Path, value: &impl Serialize) -> io::Result<()> {
 /// machine's own doing where the job named no folder.
 pub fn is_of_machine(kind: io::ErrorKind, own_folder: bool) -> bool {
     let missing = matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
-    (missing && own_folder) || matches!(
-        kind,
-        io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::ReadOnlyFilesystem
-            | io::ErrorKind::OutOfMemory
-            | io::ErrorKind::WouldBlock
-            | io::ErrorKind::StaleNetworkFileHandle
-    )
+    (missing && own_folder)
+        || matches!(
+            kind,
+            io::ErrorKind::StorageFull
+                | io::ErrorKind::QuotaExceeded
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::OutOfMemory
+                | io::ErrorKind::WouldBlock
+                | io::ErrorKind::StaleNetworkFileHandle
+        )
 }
 
 /// Reads a value; none when there is no file or no such value in it.

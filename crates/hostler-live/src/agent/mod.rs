@@ -145,9 +145,8 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
 /// Finds out before the first job whether jobs can come to where they run.
 fn check_user(data: &DataFolder, jobs: &JobSettings) -> Result<(), AgentError> {
     let Some(user) = jobs.users.any() else { return Ok(()) };
-    let closed = |fault| {
-        AgentError::Closed { path: data.path().to_owned(), user: user.name.clone(), fault }
-    };
+    let closed =
+        |fault| AgentError::Closed { path: data.path().to_owned(), user: user.name.clone(), fault };
     user.can_work_in(data.path()).map_err(closed)
 }
 

@@ -58,7 +58,8 @@ mod tests {
     }
 
     fn folder(name: &str, mode: u32) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("hostler-place-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("hostler-place-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         make(&path, mode).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();

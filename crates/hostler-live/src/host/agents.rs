@@ -531,3 +531,26 @@ fn model_of(machine: &Machine) -> GpuModel {
         busy_watts: 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_agent_do_nothing_to_a_terminal() {
+        let machine = |model: &str, address: &str| Machine {
+            name: "n1".to_owned(),
+            address: address.to_owned(),
+            cpu_milli: 1000,
+            mem_mib: 1000,
+            gpu_model: model.to_owned(),
+            gpu_mem_mib: 1000,
+            gpus: u32::from(!model.is_empty()),
+            rack: 0,
+        };
+        assert_eq!(check_words(&machine("NVIDIA H100 80GB HBM3", "10.0.0.1")), Ok(()));
+        assert_eq!(check_words(&machine("", "fd00::1")), Ok(()));
+        assert!(check_words(&machine("V100\u{1b}[2J", "10.0.0.1")).is_err());
+        assert!(check_words(&machine("V100", "10.0.0.1\n")).is_err());
+    }
+}

@@ -1,4 +1,4 @@
-//! Starts that fail.
+//! Starts that fail, and what is known of stays that are over.
 
 use expect_test::expect;
 
@@ -143,6 +143,80 @@ fn a_node_on_which_others_start_is_not_to_blame() {
                 to n1: forget lease3
             2 nodes
                 n1 up 1 used
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_is_looked_for_where_it_ran_after_the_end_of_its_job() {
+    check(
+        "
+        0 join n1 1
+        0 join n2 2
+        1 submit gpus=1 tasks=3
+        2 n1 0 running
+        2 n2 0 running
+        3 n1 0 ended 0
+        3 n2 0 ended 0
+        4 history
+        4 output 1 0
+        4 output 1 1
+        4 output 1 2
+        4 output 1 3
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 join n2 2
+            1 submit gpus=1 tasks=3
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 3 at n1.example:20000
+                to n2: start lease0 job1 restart 0 tasks 1[(0, 1000)] 2[(1, 1000)] of 3 at n1.example:20000
+            2 n1 0 running
+            2 n2 0 running
+            3 n1 0 ended 0
+            3 n2 0 ended 0
+                to n1: forget lease0
+                to n2: forget lease0
+            4 history
+                1 finished, code 0, on n1 n2
+            4 output 1 0
+                to n1: ReadOutput { request: 1, lease: lease0, rank: 0, stream: Stdout, offset: 0 }
+            4 output 1 1
+                to n2: ReadOutput { request: 2, lease: lease0, rank: 1, stream: Stdout, offset: 0 }
+            4 output 1 2
+                to n2: ReadOutput { request: 3, lease: lease0, rank: 2, stream: Stdout, offset: 0 }
+            4 output 1 3
+                no output: it has no task 3
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_that_its_shim_ended_while_the_daemon_was_away_ran_into_its_limit() {
+    check(
+        "
+        0 join n1 1
+        1 submit gpus=1 max=10
+        2 n1 0 running
+        5 lose n1
+        6 restart
+        30 tick
+        30 join n1 1 0 killed
+        31 history
+        ",
+        expect![[r#"
+            0 join n1 1
+            1 submit gpus=1 max=10
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            5 lose n1
+            6 restart
+            30 tick
+            30 join n1 1 0 killed
+                to n1: forget lease0
+            31 history
+                1 timed-out, code 143, on n1
         "#]],
     );
 }

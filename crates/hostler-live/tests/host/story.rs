@@ -242,6 +242,12 @@ fn command(words: &[&str]) -> Command {
     let number = |text: &str| text.parse().unwrap();
     match words {
         ["submit", settings @ ..] => submit(settings),
+        ["output", job, rank] => Command::ReadOutput {
+            job: number(job),
+            rank: number(rank),
+            stream: Stream::Stdout,
+            offset: 0,
+        },
         ["cancel", job] => Command::Cancel { job: number(job), version: None },
         ["cancel", job, version] => {
             Command::Cancel { job: number(job), version: version.parse().ok() }

@@ -38,7 +38,9 @@ pub fn run(args: &Serve) -> Result<()> {
 async fn serve(args: &Serve) -> Result<()> {
     let JobUserOptions { job_user, job_users } = &args.users;
     if !args.with_agent && (job_user.is_some() || job_users.is_some()) {
-        bail!("`--job-user` and `--job-users` are for an agent in this process; add `--with-agent`");
+        bail!(
+            "`--job-user` and `--job-users` are for an agent in this process; add `--with-agent`"
+        );
     }
     let agent_options = args.with_agent.then(|| AgentPart::find(args)).transpose()?;
     let running = server::start(settings(args)?).await?;

@@ -102,6 +102,7 @@ fn an_agent_whose_folder_is_closed_to_jobs_says_what_to_do() {
     let agent = Command::new(env!("CARGO_BIN_EXE_hostler"))
         .args(["agent", "--server", "http://127.0.0.1:9", "--name", "n", "--data"])
         .arg(&data)
+        .args(["--log-format", "json"])
         .output()
         .unwrap();
     std::fs::remove_dir_all(&closed).unwrap();
@@ -132,13 +133,14 @@ fn a_job_gets_the_cores_and_the_memory_that_it_asked_for_and_no_more() {
         return;
     };
     let mut fake = Fake::in_group(&group.path);
-    let script = "cd /sys/fs/cgroup/$(sed -n s/^0::.//p /proc/self/cgroup) && cat cpu.max memory.max";
+    let script =
+        "cd /sys/fs/cgroup/$(sed -n s/^0::.//p /proc/self/cgroup) && cat cpu.max memory.max";
     let limited = |order| StartOrder { cpu_milli: 500, mem_mib: 64, ..order };
     start(&mut fake, limited(shell(1, script)));
     assert_eq!(fake.ended(1), "0:0", "{}", fake.output(1, Stream::Stderr, 0).1);
     assert_eq!(fake.output(1, Stream::Stdout, 0).1, "50000 100000\n67108864\n");
     // One process that takes four times as much as it may.
-    start(&mut fake, limited(shell(2, "exec tail -c 268435456 /dev/zero")));
+    start(&mut fake, limited(shell(2, "exec dd if=/dev/zero of=/dev/null bs=256M count=1")));
     assert_eq!(fake.ended(2), "0:-9");
     // A start that fails leaves nothing behind.
     start(&mut fake, limited(StartOrder { workdir: "/no/such/folder".into(), ..shell(3, "true") }));

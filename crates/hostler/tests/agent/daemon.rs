@@ -198,12 +198,7 @@ impl Drop for Fake {
     }
 }
 
-fn spawn(
-    listener: &TcpListener,
-    data: &Path,
-    options: &[String],
-    group: Option<&Path>,
-) -> Child {
+fn spawn(listener: &TcpListener, data: &Path, options: &[String], group: Option<&Path>) -> Child {
     // As if it had enrolled before: the daemon that the test plays only speaks of leases.
     std::fs::DirBuilder::new().recursive(true).mode(0o711).create(data).unwrap();
     std::fs::write(data.join("token"), "secret-of-the-agent").unwrap();

@@ -340,6 +340,16 @@ impl Cluster {
         }
     }
 
+    /// Starts a command where the daemon is; what it prints goes to a file.
+    pub fn spawn(&self, arguments: &[&str], output: &Path) -> Guarded {
+        let access = self.access();
+        let mut command = self.command(&self.before);
+        command.args(arguments).env("HOSTLER_SERVER", access.server.to_string());
+        command.env("HOSTLER_TOKEN", access.token);
+        command.envs(access.fingerprint.map(|pin| ("HOSTLER_FINGERPRINT", pin)));
+        Guarded::spawn(command.stdout(File::create(output).unwrap()))
+    }
+
     /// Runs a command that must succeed.
     pub fn text(&self, arguments: &[&str]) -> String {
         self.run(arguments).unwrap_or_else(|fault| panic!("{arguments:?}: {fault}"))

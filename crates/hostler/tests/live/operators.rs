@@ -65,3 +65,17 @@ fn without_a_daemon_the_error_says_what_to_do() {
     assert!(words.contains("cannot reach `http://127.0.0.1:1`"), "{words}");
     assert!(words.contains("`hostler serve` starts it"), "{words}");
 }
+
+#[test]
+fn a_daemon_whose_agent_ends_does_not_go_on_without_it() {
+    let cluster = Cluster::start("1xV100");
+    let other = cluster.folder().join("other");
+    std::fs::create_dir(&other).unwrap();
+    // The folder of an agent that runs already.
+    std::os::unix::fs::symlink(cluster.folder().join("data/agent"), other.join("agent")).unwrap();
+    let serve = ["serve", "--data", "other", "--listen", "127.0.0.1:0", "--with-agent"];
+    let ended = cluster.run(&serve);
+    let words = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{words}");
+    assert!(words.contains("another agent uses the data folder"), "{words}");
+}

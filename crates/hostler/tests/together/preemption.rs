@@ -29,8 +29,13 @@ fn a_preempted_job_saves_makes_room_and_goes_on_from_there() {
     let env = format!("NOTES={}", notes.display());
     let options = ["--gpus", "1", "--checkpoints", "--grace", "20s", "--env", &env];
     let low = cluster.submit(&[&options, &["--", "sh", "-c", SCRIPT][..]].concat());
+    // Whoever follows a job follows it to its end, not to that of its first stay.
+    let followed = cluster.folder().join("followed");
+    let mut follower = cluster.spawn(&["logs", &low.to_string(), "-f"], &followed);
     let steps = || std::fs::read_to_string(&notes).unwrap_or_default();
     wait_for("some steps", || (steps().lines().count() >= 5).then_some(()));
+    let heard = || std::fs::read_to_string(&followed).unwrap();
+    wait_for("the first words", || heard().starts_with("restart 0 from 0\n").then_some(()));
     let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "true"]);
     let high = cluster.until(high, "finished");
     let view = cluster.until(low, "finished");
@@ -42,6 +47,10 @@ fn a_preempted_job_saves_makes_room_and_goes_on_from_there() {
     let wanted: Vec<String> = (1..=40).map(|step| step.to_string()).collect();
     assert_eq!(done, wanted);
     assert!(text.starts_with("0 1\n") && text.ends_with("1 40\n"), "{text}");
+    assert_eq!(follower.exit_code(), Some(0));
+    let heard = heard();
+    let second = heard.strip_prefix("restart 0 from 0\n").unwrap_or_default();
+    assert!(second.starts_with("restart 1 from ") && second.ends_with("done with 40\n"), "{heard}");
     let said = cluster.text(&["logs", &low.to_string()]);
     assert!(said.starts_with("restart 1 from ") && said.ends_with("done with 40\n"), "{said}");
 }

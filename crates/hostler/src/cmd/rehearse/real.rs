@@ -89,7 +89,10 @@ async fn agent(
         data: folder.join(node),
         said,
         gpus: Gpus::Fake(args.fake_gpus.clone()),
-        jobs: JobSettings { users: job_users(&JobUserOptions::default())?, ..JobSettings::default() },
+        jobs: JobSettings {
+            users: job_users(&JobUserOptions::default())?,
+            ..JobSettings::default()
+        },
         share_gpus: false,
     };
     Ok(tokio::spawn(async {
