@@ -56,8 +56,8 @@ pub const SECOND_CHANCE_COLUMNS_MAX: usize = 20_000;
 /// Classes of jobs that may be put in pairs: their programme has the square of that in columns.
 pub const PACKED_CLASSES_MAX: usize = 256;
 
-/// Jobs that are put in pairs one by one where results are to be as published: beyond, the programme
-/// takes seconds, and classes of jobs make it small again.
+/// Jobs that are put in pairs one by one where results are to be as published: beyond, the
+/// programme takes seconds, and classes of jobs make it small again.
 pub const PUBLISHED_PAIR_JOBS_MAX: usize = 128;
 
 /// Levels of water filling beyond one for each class: rounding may split one into two.

@@ -51,7 +51,8 @@ impl Fifo {
 }
 
 /// As `Fifo`, by the draws of the published policy: whoever is next takes the type of a job that
-/// is gone, and the others draw, whether they make progress there or not. Remembers who had what; a new one goes by `JobRow::held_type`.
+/// is gone, and the others draw, whether they make progress there or not. Remembers who had what;
+/// a new one goes by `JobRow::held_type`.
 ///
 /// The objective is the number of jobs that run.
 #[derive(Clone, Debug)]

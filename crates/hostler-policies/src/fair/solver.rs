@@ -13,8 +13,8 @@ use hostler_core::view::View;
 
 use super::roster::{Roster, Row, gpu_gang};
 use crate::allocate::{
-    Allocate, AllocateError, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow, in_parts,
-    isolated_rates,
+    Allocate, AllocateError, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow,
+    in_parts, isolated_rates,
 };
 use crate::limits::{STEPS_LEFT_PART, UNKNOWN_RUN};
 

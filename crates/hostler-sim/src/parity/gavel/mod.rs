@@ -243,8 +243,8 @@ pub fn run(
 }
 
 /// Runs to the end. As `executor::run`, but the solver lives as long as the run and is told ages,
-/// weights and speeds to the last bit: assignments that cost the same up to rounding are many, and which of
-/// them the original takes depends on it. Tells how many solutions there were for any job.
+/// weights and speeds to the last bit: assignments that cost the same up to rounding are many, and
+/// which of them the original takes depends on it. Tells how many solutions there were for any job.
 fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> (Engine<()>, u64) {
     let mut solver = policy.solver();
     let mut solves = 0;
