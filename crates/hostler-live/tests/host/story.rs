@@ -21,13 +21,12 @@ use hostler_live::wire::{
 /// Plays a story and compares what the daemon did.
 ///
 /// A line is a second and what happens: `join NODE GPUS [LEASE STAGE,..]`, `lose NODE`,
-/// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of `running`, `ended CODE`, `killed`, `faulty` or
-/// `unknown`; a command such as `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`,
-/// `drain NODE`, `quota gpus=2`, `policy KIND`, `output JOB`; the answer to that one,
-/// `NODE piece REQUEST TEXT`; `restart` of the daemon, or
-/// `restart fence=SECS`; `solved` when the solver is done; `backup` and
-/// `restore` of the store; or `jobs`, `nodes` and
-/// `history` to look.
+/// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
+/// `running`, `ended CODE`, `killed`, `faulty` or `unknown`; a command such as
+/// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`, `quota gpus=2`,
+/// `policy KIND`, `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`; `restart` of the
+/// daemon, or `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the
+/// store; or `jobs`, `nodes` and `history` to look.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {

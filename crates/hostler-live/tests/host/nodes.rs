@@ -1,0 +1,258 @@
+//! Machines that change, come back late, or know more than the store.
+
+use expect_test::expect;
+
+use crate::story::check;
+
+#[test]
+fn a_shorter_fence_counts_only_when_the_longer_one_has_run_out() {
+    check(
+        "
+        0 join n1 1
+        0 join n2 1
+        1 submit gpus=1
+        2 n1 0 running
+        3 restart fence=60
+        4 join n2 1
+        130 n2 beat
+        130 nodes
+        962 n2 beat
+        963 n2 beat
+        964 n2 1 running
+        1031 n2 beat
+        1100 restart fence=60
+        1219 tick
+        1219 nodes
+        1220 tick
+        1220 nodes
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 join n2 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 restart fence=60
+            4 join n2 1
+            130 n2 beat
+            130 nodes
+                n1 silent 1 used
+                n2 up 0 used
+            962 n2 beat
+            963 n2 beat
+                to n2: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 1 at n2.example:20001
+            964 n2 1 running
+            1031 n2 beat
+            1100 restart fence=60
+            1219 tick
+            1219 nodes
+                n1 down 0 used
+                n2 silent 1 used
+            1220 tick
+            1220 nodes
+                n1 down 0 used
+                n2 down 0 used
+        "#]],
+    );
+}
+
+#[test]
+fn a_machine_that_changed_joins_anew_when_nothing_runs_there() {
+    check(
+        "
+        0 join n1 2
+        1 submit gpus=1
+        2 n1 0 running
+        3 join n1 4 0 running
+        3 nodes
+        4 submit gpus=1
+        5 n1 0 ended 0
+        6 n1 beat
+        6 nodes
+        7 jobs
+        ",
+        expect![[r#"
+            0 join n1 2
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 join n1 4 0 running
+                close (old)
+            3 nodes
+                n1 resting 1 used
+            4 submit gpus=1
+                submitted [2]
+            5 n1 0 ended 0
+                to n1: forget lease0
+                to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            6 n1 beat
+            6 nodes
+                n1 up 1 used
+            7 jobs
+                2 starting, on n1
+        "#]],
+    );
+}
+
+#[test]
+fn nobody_waits_for_what_a_machine_was_before_it_changed() {
+    check(
+        "
+        0 join n1 4
+        0 join n2 1
+        1 submit gpus=4
+        1 submit gpus=2
+        2 jobs
+        3 join n1 1
+        4 jobs
+        5 restart
+        6 join n1 1
+        6 join n2 1
+        7 submit gpus=4
+        8 jobs
+        ",
+        expect![[r#"
+            0 join n1 4
+            0 join n2 1
+            1 submit gpus=4
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000), (1, 1000), (2, 1000), (3, 1000)] of 1 at n1.example:20000
+            1 submit gpus=2
+                submitted [2]
+            2 jobs
+                1 starting, on n1
+                2 queued: 0 of its 1 tasks would fit now
+            3 join n1 1
+                close (old)
+                to n1: forget lease0
+            4 jobs
+                1 held, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                2 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+            5 restart
+            6 join n1 1
+            6 join n2 1
+            7 submit gpus=4
+                submitted [3]
+            8 jobs
+                1 held, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                2 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                3 held: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+        "#]],
+    );
+}
+
+#[test]
+fn numbers_that_a_restored_store_does_not_know_are_not_given_out_again() {
+    check(
+        "
+        0 join n1 1
+        1 submit gpus=1
+        2 backup
+        3 n1 0 ended 0
+        4 submit gpus=1
+        5 n1 1 ended 0
+        6 submit gpus=1
+        7 restore
+        8 jobs
+        9 submit gpus=1
+        10 cancel 1
+        11 join n1 1 2 running
+        12 jobs
+        13 restart
+        14 submit gpus=1
+        14 nodes
+        15 join n1 1 4000000000 unknown
+        ",
+        expect![[r#"
+            0 join n1 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 backup
+            3 n1 0 ended 0
+                to n1: forget lease0
+            4 submit gpus=1
+                submitted [2]
+                to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            5 n1 1 ended 0
+                to n1: forget lease1
+            6 submit gpus=1
+                submitted [3]
+                to n1: start lease2 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
+            7 restore
+            8 jobs
+                1 starting, on n1
+            9 submit gpus=1
+                submitted [2]
+            10 cancel 1
+                1 stopping, on n1: cancelled; it is being stopped
+            11 join n1 1 2 running
+                to n1: stop lease2 kill in 0 ms
+                to n1: forget lease0
+                to n1: start lease3 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20003
+            12 jobs
+                2 starting, on n1
+            13 restart
+            14 submit gpus=1
+                submitted [3]
+            14 nodes
+                n1 silent 1 used
+            15 join n1 1 4000000000 unknown
+                to n1: Refused { fault: "it knows lease4000000000, the store none from lease4 on; restore a newer backup, or empty the agent's data folder", retry: false }
+                close n1
+        "#]],
+    );
+}
+
+#[test]
+fn words_over_the_old_connection_of_a_changed_machine_are_not_heard() {
+    check(
+        "
+        0 join n1 2
+        1 join n1 4
+        32 n1 beat
+        32 old n1 beat
+        33 submit gpus=4
+        ",
+        expect![[r#"
+            0 join n1 2
+            1 join n1 4
+                close (old)
+            32 n1 beat
+            32 old n1 beat
+            33 submit gpus=4
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000), (1, 1000), (2, 1000), (3, 1000)] of 1 at n1.example:20000
+        "#]],
+    );
+}
+
+#[test]
+fn only_the_agent_that_was_asked_gives_output() {
+    check(
+        "
+        0 join n1 1
+        0 join n2 1
+        1 submit gpus=1
+        2 n1 0 running
+        3 output 1
+        4 n2 piece 1 forged
+        5 n1 piece 1 true
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 join n2 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 output 1
+                to n1: read 1 of lease0
+            4 n2 piece 1 forged
+            5 n1 piece 1 true
+                output true
+        "#]],
+    );
+}
