@@ -3,6 +3,7 @@
 //! Holds what a person or a build machine runs around the code, never anything the product needs.
 
 mod bench_live;
+mod fuzz_api;
 mod licences;
 mod test;
 mod tidy;
@@ -19,6 +20,7 @@ commands:
   test --quick  tidy, check and tests only
   tidy          check the house rules over all files
   bench-live    measure the live scheduler; add `jobs`, `submits`, `decisions` for parts
+  fuzz-api      check a daemon against its OpenAPI document; [--requests N] [--seed N]
   licences      check licences, duplicate versions and sources of dependencies
   help          show this text
 ";
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => test::run(&root, test::Extent::Quick),
         ["tidy"] => tidy::run(&root),
         ["bench-live", parts @ ..] => bench_live::run(&root, parts),
+        ["fuzz-api", words @ ..] => fuzz_api::run(&root, words),
         ["licences"] => licences::run(&root),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

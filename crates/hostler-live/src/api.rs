@@ -113,7 +113,7 @@ pub struct JobOutput {
 #[serde(deny_unknown_fields)]
 pub struct PolicyText {
     /// TOML: `kind = ".."` and settings.
-    #[schema(max_length = 65536)]
+    #[schema(max_length = 65536, example = "kind = 'fifo'\n")]
     pub toml: String,
 }
 
@@ -124,10 +124,10 @@ pub struct NewToken {
     /// What it may do. An `agent` token enrols one node, once.
     pub role: Role,
     /// Who uses it; the name of the user on its jobs.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+$")]
     pub name: String,
     /// Whose jobs; the default tenant when left out.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+$")]
     pub tenant: Option<String>,
 }
 
@@ -145,6 +145,6 @@ pub struct MadeToken {
 #[serde(deny_unknown_fields)]
 pub struct Enrolment {
     /// Name of the node.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+$")]
     pub node: String,
 }

@@ -8,49 +8,65 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::shapes;
+
 /// A job as people write it: in flags, in a job file, or in the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobRequest {
     /// For people; the first word of the command when empty.
+    #[schema(max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]*$")]
     pub name: String,
     /// Program and arguments; no shell is involved unless it is named.
+    #[schema(schema_with = shapes::command, required = true)]
     pub command: Vec<String>,
     /// Environment on top of the agent's small one.
+    #[schema(schema_with = shapes::variables)]
     pub env: BTreeMap<String, String>,
     /// Folder to run in; one of the job's own when empty.
+    #[schema(schema_with = shapes::folder)]
     pub workdir: String,
     /// GPUs of each task: 0, a fraction below 1, or whole ones.
+    #[schema(schema_with = shapes::gpus)]
     pub gpus: f64,
     /// GPU memory of each task in MiB, for fractions; in proportion when zero.
     pub gpu_mem_mib: u32,
     /// GPU models that will do, best first; any when empty.
     pub gpu_models: Vec<String>,
     /// CPU cores of each task; 1 when not given. Zero, for tasks with a GPU only, is not limited.
+    #[schema(schema_with = shapes::cpus)]
     pub cpus: f64,
     /// Memory of each task in MiB; not limited when zero.
     pub mem_mib: u32,
     /// Tasks that start together; their ranks count from zero.
+    #[schema(maximum = 100000)]
     pub tasks: u32,
     /// Whether all tasks must be on one node.
     pub one_node: bool,
     /// Larger is more important.
     pub priority: i32,
     /// Seconds from now by which it should be done.
+    #[schema(minimum = 1, maximum = 3162240000u64)]
     pub deadline_secs: Option<u64>,
     /// Seconds after which it is ended.
+    #[schema(minimum = 1, maximum = 3162240000u64)]
     pub max_secs: Option<u64>,
     /// Seconds that it is expected to run.
+    #[schema(minimum = 1, maximum = 3162240000u64)]
     pub estimate_secs: Option<u64>,
     /// `never`, `willing` or `best-effort`.
     pub sharing: Sharing,
     /// Jobs that do the same thing again, for predictions.
+    #[schema(max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]*$")]
     pub group: String,
     /// Jobs that must finish well before it may start.
+    #[schema(schema_with = shapes::after)]
     pub after: Vec<u32>,
     /// Number of copies, with `HOSTLER_ARRAY_INDEX` from zero; one plain job when zero.
+    #[schema(maximum = 10000)]
     pub array: u32,
     /// Seconds between the signal to checkpoint or stop and the end by force.
+    #[schema(maximum = 3600)]
     pub grace_secs: Option<u64>,
     /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
     pub checkpoints: bool,

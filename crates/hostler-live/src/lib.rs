@@ -15,5 +15,6 @@ pub mod host;
 pub mod job;
 pub mod limits;
 pub mod server;
+mod shapes;
 pub mod store;
 pub mod wire;

@@ -278,6 +278,14 @@ pub enum HostError {
         /// What was asked for.
         name: String,
     },
+    /// No node has such GPUs.
+    #[error("invalid `gpu_models`: no node has `{name}`; known: {known}")]
+    UnknownModel {
+        /// The model.
+        name: String,
+        /// Those that nodes have.
+        known: String,
+    },
     /// The token does not allow it.
     #[error("the role `{role}` may not do this; an admin may")]
     Forbidden {

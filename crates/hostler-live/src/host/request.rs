@@ -146,8 +146,8 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
         let Some(at) = known else {
             let known: BTreeSet<&str> = state.models().iter().map(|model| &*model.name).collect();
             let known: Vec<&str> = known.into_iter().collect();
-            let fault = format!("no node has `{name}`; known: {}", known.join(", "));
-            return Err(invalid("gpu_models", fault));
+            let (name, known) = (name.clone(), known.join(", "));
+            return Err(HostError::UnknownModel { name, known });
         };
         models.push(ModelId(at as u32));
     }

@@ -33,7 +33,8 @@ pub async fn nodes(
 /// Lets a node take nothing new.
 #[utoipa::path(
     post, path = "/nodes/{name}/drain", tag = "cluster",
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Its name.",
+        min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")),
     responses(
         (status = 200, description = "The node as it is now.", body = NodeView),
         (status = 404, description = "There is none.", body = Problem),
@@ -50,7 +51,8 @@ pub async fn drain(
 /// Lets a node take jobs again.
 #[utoipa::path(
     post, path = "/nodes/{name}/undrain", tag = "cluster",
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Its name.",
+        min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")),
     responses(
         (status = 200, description = "The node as it is now.", body = NodeView),
         (status = 404, description = "There is none.", body = Problem),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use serde_json::{Map, Value};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
@@ -32,8 +33,8 @@ pub fn head() -> OpenApi {
     document
 }
 
-/// Adds what every handler may answer.
-pub fn complete(mut document: OpenApi) -> OpenApi {
+/// Adds what every handler may answer, and says how large numbers may be.
+pub fn complete(mut document: OpenApi) -> Value {
     for item in document.paths.paths.values_mut() {
         let operations =
             [&mut item.get, &mut item.post, &mut item.put, &mut item.delete].into_iter().flatten();
@@ -41,7 +42,47 @@ pub fn complete(mut document: OpenApi) -> OpenApi {
             complete_operation(operation);
         }
     }
+    let mut document = serde_json::to_value(document).expect("a document is plain data");
+    bound_numbers(&mut document);
     document
+}
+
+/// Says of numbers without a sign how large they may be. Their usual format is that of numbers with
+/// one, of half the size.
+fn bound_numbers(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.get("in").is_some_and(Value::is_string) {
+                never_null(map);
+            }
+            let unsigned = map.get("minimum").and_then(Value::as_u64).is_some();
+            let largest = match map.get("format").and_then(Value::as_str) {
+                Some("int32") if unsigned => Some(u64::from(u32::MAX)),
+                Some("int64") if unsigned => Some(u64::MAX),
+                _ => None,
+            };
+            if let Some(largest) = largest {
+                map.remove("format");
+                map.entry("maximum").or_insert(largest.into());
+            }
+            map.values_mut().for_each(bound_numbers);
+        }
+        Value::Array(list) => list.iter_mut().for_each(bound_numbers),
+        _ => {}
+    }
+}
+
+/// A parameter may be left out, but there is no way to write that it is nothing.
+fn never_null(parameter: &mut Map<String, Value>) {
+    let Some(kind) = parameter.get_mut("schema").and_then(|schema| schema.get_mut("type")) else {
+        return;
+    };
+    if let Value::Array(kinds) = kind {
+        kinds.retain(|kind| kind != "null");
+        if let [only] = kinds.as_slice() {
+            *kind = only.clone();
+        }
+    }
 }
 
 fn complete_operation(operation: &mut Operation) {
@@ -78,8 +119,8 @@ fn problem(words: &str) -> Response {
 /// Shows this document.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "about",
-    responses((status = 200, description = "OpenAPI 3.1.", body = serde_json::Value)),
+    responses((status = 200, description = "OpenAPI 3.1.", body = Value)),
 )]
-pub async fn openapi(State(app): State<App>, _: Caller<Look>) -> Json<Arc<OpenApi>> {
+pub async fn openapi(State(app): State<App>, _: Caller<Look>) -> Json<Arc<Value>> {
     Json(app.document.clone())
 }

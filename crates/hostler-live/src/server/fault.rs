@@ -2,12 +2,14 @@
 //! extractors that speak it.
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::api::Problem;
 use crate::limits::REQUEST_BYTES_MAX;
@@ -86,10 +88,7 @@ impl IntoResponse for Fault {
 impl From<JsonRejection> for Fault {
     fn from(rejection: JsonRejection) -> Fault {
         match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
-                    .hint(format!("send at most {REQUEST_BYTES_MAX} bytes"))
-            }
+            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not said to be JSON")
                     .hint("send `Content-Type: application/json`")
@@ -97,6 +96,20 @@ impl From<JsonRejection> for Fault {
             _ => invalid("body", &rejection.body_text()),
         }
     }
+}
+
+impl From<BytesRejection> for Fault {
+    fn from(rejection: BytesRejection) -> Fault {
+        match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+            _ => invalid("body", &rejection.body_text()),
+        }
+    }
+}
+
+fn too_large() -> Fault {
+    Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
+        .hint(format!("send at most {REQUEST_BYTES_MAX} bytes"))
 }
 
 impl From<QueryRejection> for Fault {
@@ -124,8 +137,45 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Fault;
 
     async fn from_request(request: Request, state: &S) -> Result<Body<T>, Fault> {
-        let Json(value) = Json::from_request(request, state).await?;
-        Ok(Body(value))
+        let (parts, body) = request.into_parts();
+        let limited = Request::from_parts(parts.clone(), body);
+        let bytes = Bytes::from_request(limited, state).await?;
+        let again = Request::from_parts(parts, axum::body::Body::from(bytes.clone()));
+        let is_list = bytes.trim_ascii_start().starts_with(b"[");
+        match Json::from_request(again, state).await {
+            // A list would be taken for the fields in their order.
+            Ok(Json(_)) if is_list => Err(Fault::bad("invalid body: a list, not an object")),
+            Ok(Json(value)) => Ok(Body(value)),
+            Err(JsonRejection::JsonDataError(fault)) if !is_list => {
+                let value = with_whole_numbers(&bytes);
+                value.map(Body).ok_or_else(|| JsonRejection::JsonDataError(fault).into())
+            }
+            Err(fault) => Err(fault.into()),
+        }
+    }
+}
+
+/// The body with `2.0` read as `2`: to JSON both are the same number, and some programs write every
+/// number with a point.
+fn with_whole_numbers<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let mut value = serde_json::from_slice(bytes).ok()?;
+    make_whole(&mut value);
+    serde_json::from_value(value).ok()
+}
+
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(make_whole),
+        Value::Array(list) => list.iter_mut().for_each(make_whole),
+        Value::Number(number) if number.is_f64() => {
+            // The largest number below which a double holds every whole one.
+            let limit = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < limit);
+            if let Some(whole) = whole {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Number(_) | Value::String(_) | Value::Bool(_) | Value::Null => {}
     }
 }
 

@@ -47,7 +47,7 @@ pub struct SubmitQuery {
             headers(("Location" = String, description = "The first job."))),
         (status = 200, description = "They had been submitted with this key before.",
             body = Accepted),
-        (status = 404, description = "A job or tenant that it names is not there for this caller.",
+        (status = 404, description = "A job, tenant or GPU model that it names is not there for this caller.",
             body = crate::api::Problem),
         (status = 422, description = "The key was used for another request.",
             body = crate::api::Problem),
@@ -203,7 +203,8 @@ pub async fn show(
     post, path = "/jobs/{id}/cancel", tag = "jobs",
     params(
         ("id" = u32, Path, description = "Its number."),
-        ("If-Match" = Option<String>, Header, description = "Only if it has this version."),
+        ("If-Match" = Option<String>, Header, description = "Only if it has this version.",
+            min_length = 1, pattern = r#"^(\*|"[0-9]{1,19}(-[0-9a-f]{16})?")$"#),
     ),
     responses(
         (status = 200, description = "The job as it is now.", body = JobView,
@@ -228,7 +229,8 @@ pub async fn cancel(
     post, path = "/jobs/{id}/hold", tag = "jobs",
     params(
         ("id" = u32, Path, description = "Its number."),
-        ("If-Match" = Option<String>, Header, description = "Only if it has this version."),
+        ("If-Match" = Option<String>, Header, description = "Only if it has this version.",
+            min_length = 1, pattern = r#"^(\*|"[0-9]{1,19}(-[0-9a-f]{16})?")$"#),
     ),
     responses(
         (status = 200, description = "The job as it is now.", body = JobView,
@@ -253,7 +255,8 @@ pub async fn hold(
     post, path = "/jobs/{id}/release", tag = "jobs",
     params(
         ("id" = u32, Path, description = "Its number."),
-        ("If-Match" = Option<String>, Header, description = "Only if it has this version."),
+        ("If-Match" = Option<String>, Header, description = "Only if it has this version.",
+            min_length = 1, pattern = r#"^(\*|"[0-9]{1,19}(-[0-9a-f]{16})?")$"#),
     ),
     responses(
         (status = 200, description = "The job as it is now.", body = JobView,

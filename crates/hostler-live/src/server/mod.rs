@@ -28,9 +28,9 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -53,7 +53,7 @@ pub struct Parts {
     guesses: Buckets,
     streams: Arc<Semaphore>,
     stop: tokio::sync::watch::Receiver<bool>,
-    document: Arc<OpenApi>,
+    document: Arc<Value>,
 }
 
 impl Deref for App {
@@ -65,7 +65,7 @@ impl Deref for App {
 }
 
 /// Every path that is served, and the document about them.
-fn paths() -> (Router<App>, OpenApi) {
+fn paths() -> (Router<App>, Value) {
     let api = OpenApiRouter::new()
         .routes(routes!(jobs::list, jobs::submit))
         .routes(routes!(jobs::show))
@@ -135,7 +135,9 @@ fn wrong_answer() -> Fault {
 impl From<HostError> for Fault {
     fn from(error: HostError) -> Fault {
         let status = match &error {
-            HostError::Unknown { .. } | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
+            HostError::Unknown { .. }
+            | HostError::UnknownModel { .. }
+            | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
             HostError::Forbidden { .. } => StatusCode::FORBIDDEN,
             HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
             HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,

@@ -28,7 +28,8 @@ pub async fn tenants(
 /// Adds a tenant, or sets what it may use.
 #[utoipa::path(
     put, path = "/tenants/{name}", tag = "people",
-    params(("name" = String, Path, description = "Its name.")),
+    params(("name" = String, Path, description = "Its name.",
+        min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")),
     request_body = TenantQuota,
     responses((status = 200, description = "The tenant as it is now.", body = TenantView)),
 )]

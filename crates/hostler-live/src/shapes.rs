@@ -1,0 +1,82 @@
+//! Shapes of values in the OpenAPI document that a field's type does not tell.
+//!
+//! What is checked stands where it is checked; this only says it to those who read the document.
+
+use utoipa::openapi::schema::{AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder};
+use utoipa::openapi::{Schema, Type};
+
+use crate::limits::{AFTER_MAX, COMMAND_BYTES_MAX};
+
+/// Text that can be handed to a program.
+const WORD: &str = r"^[^\u0000]*$";
+
+/// Name of a variable.
+const VARIABLE: &str = r"^[^=\u0000]+$";
+
+/// Program and arguments.
+pub fn command() -> Schema {
+    let program = word().min_length(Some(1)).build();
+    let list = ArrayBuilder::new()
+        .description(Some("Program and arguments; no shell is involved unless it is named."))
+        .prefix_items([Schema::from(program)])
+        .items(word().build())
+        .min_items(Some(1));
+    list.build().into()
+}
+
+/// Variables by name.
+pub fn variables() -> Schema {
+    let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(VARIABLE)).build();
+    let value = AdditionalProperties::RefOr(Schema::from(word().build()).into());
+    let map = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some("Environment on top of the agent's small one."))
+        .property_names(Some(name))
+        .additional_properties(Some(value));
+    map.build().into()
+}
+
+/// Folder to run in.
+pub fn folder() -> Schema {
+    let words = "Folder to run in; one of the job's own when empty.";
+    word().description(Some(words)).build().into()
+}
+
+/// GPUs of one task.
+pub fn gpus() -> Schema {
+    let part = number().minimum(Some(0.001)).maximum(Some(1.0)).build();
+    let whole = number().minimum(Some(0)).maximum(Some(64_000)).multiple_of(Some(1)).build();
+    AnyOfBuilder::new()
+        .description(Some("GPUs of each task: 0, a fraction below 1, or whole ones."))
+        .item(part)
+        .item(whole)
+        .build()
+        .into()
+}
+
+/// CPU cores of one task.
+pub fn cpus() -> Schema {
+    let some = number().minimum(Some(0.001)).maximum(Some(64_000)).build();
+    let none = number().minimum(Some(0)).maximum(Some(0)).build();
+    let words = "CPU cores of each task; at least a thousandth when any.";
+    AnyOfBuilder::new().description(Some(words)).item(some).item(none).build().into()
+}
+
+/// Jobs to wait for.
+pub fn after() -> Schema {
+    let job = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+    let list = ArrayBuilder::new()
+        .description(Some("Jobs that must finish well before it may start."))
+        .items(job.maximum(Some(u32::MAX)).build())
+        .max_items(Some(AFTER_MAX));
+    list.build().into()
+}
+
+fn number() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Number)
+}
+
+fn word() -> ObjectBuilder {
+    let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some(WORD));
+    text.max_length(Some(COMMAND_BYTES_MAX))
+}
