@@ -76,7 +76,7 @@ async fn jobs_of_many_callers_run_and_are_in_the_history_after_a_restart() {
     let (handle, thread) = start(store::open(&folder, None).unwrap());
     let daemon = Principal::daemon();
     let (_, secret) =
-        handle.create_token(&daemon, Role::Agent, "default", "any", true).await.unwrap();
+        handle.create_token(&daemon, Role::Agent, "default", "n1", true).await.unwrap();
     let (by, one_time) = handle.authenticate(secret.reveal()).unwrap();
     assert!(one_time && by.role == Role::Agent);
     let (token, _) = handle.enrol(&by, "n1").await.unwrap();

@@ -11,7 +11,7 @@ use hostler_core::units::{Mib, Milli, Span, Time};
 
 use super::request::check_name;
 use super::{Answer, Change, Changed, Effect, Host, HostError, OutputPiece, SessionId};
-use crate::store::{NodeRow, Role, Row};
+use crate::store::{NodeRow, Row};
 use crate::wire::{FromAgent, LeaseReport, Machine, PROTOCOL, ToAgent};
 
 /// How long a read of output waits for an agent.
@@ -163,9 +163,11 @@ impl Host {
         if protocol != PROTOCOL {
             return Err(format!("it speaks protocol {protocol}, this daemon {PROTOCOL}; upgrade"));
         }
-        let row = self.tokens.get(token).filter(|row| row.revoked.is_none() && !row.one_time);
-        let allowed = row.is_some_and(|row| row.role == Role::Agent && row.name == machine.name);
-        if !allowed {
+        // A store of before may hold several for one name: the one that spoke first goes on.
+        let spoke = self.agents.row(&machine.name).and_then(|row| self.tokens.get(row.token));
+        let spoke = spoke.filter(|row| row.revoked.is_none());
+        let speaks = spoke.or_else(|| self.tokens.of_node(&machine.name));
+        if speaks.is_none_or(|row| row.id != token) {
             return Err(format!("its token does not speak for node `{}`; enrol it", machine.name));
         }
         check_name("node", &machine.name).map_err(|fault| fault.to_string())?;

@@ -46,6 +46,9 @@ impl Host {
             Command::CreateToken { hash, role, tenant, name, one_time } => {
                 require(by, &[Role::Admin])?;
                 check_name("name", &name)?;
+                if role == Role::Agent && !one_time {
+                    self.nobody_speaks_for(&name)?;
+                }
                 if self.tenants.get(&tenant).is_none() {
                     self.set_tenant(&tenant, TenantQuota::default())?;
                 }
@@ -137,12 +140,25 @@ impl Host {
         let Some(token) = token.filter(|token| token.one_time && token.role == Role::Agent) else {
             return Err(HostError::Forbidden { role: by.role });
         };
+        if token.name != node {
+            return Err(HostError::OtherNode { named: token.name.clone(), node });
+        }
+        self.nobody_speaks_for(&node)?;
         let mut spent = token.clone();
         spent.revoked = Some(self.now.0);
         self.draft.rows.push(Row::Token(spent.clone()));
         let tenant = spent.tenant.clone();
         self.tokens.put(spent);
         self.add_token(hash, Role::Agent, tenant, node, false)
+    }
+
+    /// Two machines with one name would end each other's jobs: a second one has to wait until a
+    /// person says that the first is gone.
+    fn nobody_speaks_for(&self, node: &str) -> Result<(), HostError> {
+        match self.tokens.of_node(node) {
+            Some(token) => Err(HostError::Enrolled { node: node.to_owned(), token: token.id }),
+            None => Ok(()),
+        }
     }
 
     fn read_output(

@@ -292,6 +292,22 @@ pub enum HostError {
         /// The role.
         role: Role,
     },
+    /// The token enrols another node.
+    #[error("this token enrols node `{named}`, not `{node}`; make one for that")]
+    OtherNode {
+        /// The node on the token.
+        named: String,
+        /// The node that was asked for.
+        node: String,
+    },
+    /// Another token speaks for the node.
+    #[error("token {token} speaks for node `{node}`; revoke it before another one can")]
+    Enrolled {
+        /// The node.
+        node: String,
+        /// The token.
+        token: u32,
+    },
     /// What was asked for makes no sense.
     #[error("invalid `{field}`: {fault}")]
     Invalid {

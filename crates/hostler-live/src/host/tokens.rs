@@ -9,7 +9,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 use super::{HostError, Principal};
-use crate::store::TokenRow;
+use crate::store::{Role, TokenRow};
 
 /// Letters before every secret, so that scanners for leaked ones can find it.
 const PREFIX: &str = "hst_";
@@ -77,6 +77,14 @@ impl Tokens {
 
     pub(super) fn get(&self, id: u32) -> Option<&TokenRow> {
         self.by_id.get(&id)
+    }
+
+    /// The token that speaks for a node.
+    pub(super) fn of_node(&self, node: &str) -> Option<&TokenRow> {
+        let speaks = |row: &&TokenRow| {
+            row.role == Role::Agent && !row.one_time && row.revoked.is_none() && row.name == node
+        };
+        self.by_id.values().find(speaks)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &TokenRow> {

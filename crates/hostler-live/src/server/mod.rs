@@ -142,7 +142,10 @@ impl From<HostError> for Fault {
             HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
             HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,
             HostError::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
-            HostError::WrongState { .. } | HostError::Silent { .. } => StatusCode::CONFLICT,
+            HostError::WrongState { .. }
+            | HostError::OtherNode { .. }
+            | HostError::Enrolled { .. }
+            | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             HostError::Stopped { .. } | HostError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
         };

@@ -96,10 +96,16 @@ pub async fn revoke_token(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Exchanges a one-time token for one that is bound to a node.
+/// Exchanges a one-time token for one that is bound to the node that it names.
+///
+/// While another token speaks for the node, it is refused: revoke that one first.
 #[utoipa::path(
     post, path = "/agents/enrol", tag = "agents", request_body = Enrolment,
-    responses((status = 201, description = "The token of the node.", body = MadeToken)),
+    responses(
+        (status = 201, description = "The token of the node.", body = MadeToken),
+        (status = 409, description = "It is for another node, or another token speaks for it.",
+            body = Problem),
+    ),
 )]
 pub async fn enrol(
     State(app): State<App>,

@@ -130,6 +130,25 @@ fn a_revoked_token_is_unknown_and_a_one_time_token_works_once() {
 }
 
 #[test]
+fn one_machine_at_a_time_speaks_for_a_node() {
+    let daemon = Daemon::plain();
+    let enrol = |token: &str, node: &str| {
+        let node = json!(Enrolment { node: node.to_owned() });
+        ask(&mut daemon.client(token), Method::POST, "/agents/enrol", &[], Some(&node))
+    };
+    let first = daemon.token(Role::Agent, "default", "gpu-07");
+    assert_eq!(enrol(&first, "gpu-08").status, 409, "the token names another node");
+    let made = enrol(&first, "gpu-07");
+    assert_eq!(made.status, 201);
+    let second = daemon.token(Role::Agent, "default", "gpu-07");
+    assert_eq!(enrol(&second, "gpu-07").status, 409, "somebody speaks for it");
+    let made: MadeToken = serde_json::from_slice(&made.body).unwrap();
+    let path = format!("/tokens/{}", made.id);
+    assert_eq!(ask(&mut daemon.admin(), Method::DELETE, &path, &[], None).status, 204);
+    assert_eq!(enrol(&second, "gpu-07").status, 201);
+}
+
+#[test]
 fn a_certificate_is_made_kept_private_and_pinned() {
     use std::os::unix::fs::PermissionsExt as _;
     let daemon = Daemon::start(Certificate::Kept);
