@@ -188,12 +188,7 @@ impl Host {
     }
 
     fn must_have_finished(&mut self, by: &Principal, id: u32) -> Result<(), HostError> {
-        // One that ended in this very batch is not in the store yet.
-        let over = match self.draft.ended.get(&id) {
-            Some(row) => Some(row.clone()),
-            None => self.store.job(id)?,
-        };
-        match over.filter(|row| by.sees(&row.tenant)) {
+        match self.over(by, id)? {
             Some(row) if row.state == JobState::Finished => Ok(()),
             Some(_) => {
                 let fault = format!("job {id} did not finish well");
@@ -201,6 +196,16 @@ impl Host {
             }
             None => Err(unknown_job(id)),
         }
+    }
+
+    /// A job that is over and the principal's business.
+    fn over(&mut self, by: &Principal, id: u32) -> Result<Option<JobRow>, HostError> {
+        // One that ended in this very batch is not in the store yet.
+        let over = match self.draft.ended.get(&id) {
+            Some(row) => Some(row.clone()),
+            None => self.store.job(id)?,
+        };
+        Ok(over.filter(|row| by.sees(&row.tenant)))
     }
 
     pub(super) fn cancel(
@@ -242,14 +247,19 @@ impl Host {
     }
 
     /// Whether somebody may change a job now.
-    fn changeable(&self, by: &Principal, id: u32, version: Option<u64>) -> Result<(), HostError> {
+    fn changeable(
+        &mut self,
+        by: &Principal,
+        id: u32,
+        version: Option<u64>,
+    ) -> Result<(), HostError> {
         require(by, &[Role::Admin, Role::User])?;
         let Some(live) = self.jobs.get(&id) else {
-            if id < self.next_job && id > 0 {
-                let fault = "is over".to_owned();
-                return Err(HostError::WrongState { job: id, fault });
-            }
-            return Err(unknown_job(id));
+            // Those of others are not there, whether they are over or not.
+            return Err(match self.over(by, id)? {
+                Some(_) => HostError::WrongState { job: id, fault: "is over".to_owned() },
+                None => unknown_job(id),
+            });
         };
         if !by.sees(&live.row.tenant) {
             return Err(unknown_job(id));

@@ -96,9 +96,15 @@ fn tenants_do_not_see_each_other() {
     {
         assert_eq!(ask(&mut eve, Method::GET, &path, &[], None).status, 404, "{path}");
     }
-    for what in ["cancel", "hold", "release"] {
-        let path = format!("/jobs/{id}/{what}");
-        assert_eq!(ask(&mut eve, Method::POST, &path, &[], None).status, 404, "{path}");
+    let over = submit(&mut ada);
+    let cancel = format!("/jobs/{over}/cancel");
+    assert_eq!(ask(&mut ada, Method::POST, &cancel, &[], None).status, 200);
+    assert_eq!(ask(&mut ada, Method::POST, &cancel, &[], None).status, 409);
+    for id in [id, over] {
+        for what in ["cancel", "hold", "release"] {
+            let path = format!("/jobs/{id}/{what}");
+            assert_eq!(ask(&mut eve, Method::POST, &path, &[], None).status, 404, "{path}");
+        }
     }
     for path in ["/jobs", "/jobs?tenant=vision"] {
         let page: JobPage = eve.get(path).unwrap();
