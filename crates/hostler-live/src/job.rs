@@ -104,6 +104,22 @@ impl Default for JobRequest {
     }
 }
 
+impl JobRequest {
+    /// All but the environment, which may be long and is nobody's business in a list.
+    pub fn without_env(&self) -> JobRequest {
+        JobRequest {
+            name: self.name.clone(),
+            command: self.command.clone(),
+            env: BTreeMap::new(),
+            workdir: self.workdir.clone(),
+            gpu_models: self.gpu_models.clone(),
+            group: self.group.clone(),
+            after: self.after.clone(),
+            ..*self
+        }
+    }
+}
+
 /// Whether a job shares GPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -182,6 +198,6 @@ pub struct JobView {
     pub array_index: Option<u32>,
     /// First job of its array.
     pub array_of: Option<u32>,
-    /// What was asked for.
+    /// What was asked for; in lists, without the environment.
     pub request: JobRequest,
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use tokio::sync::oneshot;
 
-use super::view::of_row;
+use super::view::{in_list, of_row};
 use super::{Host, HostError};
 use crate::job::JobView;
 use crate::store::{HistoryFilter, Reader};
@@ -34,7 +34,7 @@ impl Library {
     }
 
     pub(super) async fn history(&self, filter: HistoryFilter) -> Result<Vec<JobView>, HostError> {
-        self.read(move |reader| Ok(reader.history(&filter)?.iter().map(of_row).collect())).await
+        self.read(move |reader| Ok(reader.history(&filter)?.iter().map(in_list).collect())).await
     }
 
     pub(super) async fn records(

@@ -100,6 +100,7 @@ impl Host {
     /// A job that is not over.
     pub fn job(&self, id: u32) -> Option<JobView> {
         let mut view = self.job_in_list(id)?;
+        view.request.env.clone_from(&self.jobs.get(&id)?.row.request.env);
         let job = self.engine.state().job(JobId(id))?;
         if job.phase == Phase::Pending {
             view.expected_start = self.expected_start(job).map(Time::secs_f64);
@@ -150,7 +151,7 @@ impl Host {
         let live = self.jobs.get(&id)?;
         let state = self.engine.state();
         let job = state.job(JobId(id))?;
-        let mut view = of_row(&live.row);
+        let mut view = in_list(&live.row);
         view.state = self.state_of(id);
         let lease = job.lease().and_then(|lease| state.lease(lease));
         view.expected_end = lease
@@ -319,6 +320,11 @@ impl Host {
 
 /// A job as its row tells it.
 pub fn of_row(row: &JobRow) -> JobView {
+    JobView { request: row.request.clone(), ..in_list(row) }
+}
+
+/// A job as its row tells it, without the environment.
+pub fn in_list(row: &JobRow) -> JobView {
     let secs = |micros: u64| Time(micros).secs_f64();
     JobView {
         id: row.id,
@@ -339,7 +345,7 @@ pub fn of_row(row: &JobRow) -> JobView {
         steps_done: row.facts.steps_done,
         array_index: row.facts.array_index,
         array_of: row.array_of,
-        request: row.request.clone(),
+        request: row.request.without_env(),
     }
 }
 
