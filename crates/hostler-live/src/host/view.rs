@@ -120,6 +120,11 @@ impl Host {
         page.filter_map(|(id, _)| self.job_in_list(*id)).collect()
     }
 
+    /// Since when a job that is not over stands where it stands, in seconds since the epoch.
+    pub fn job_since(&self, id: u32) -> Option<f64> {
+        self.engine.state().job(JobId(id)).map(|job| job.phase_since.secs_f64())
+    }
+
     /// The tenant of a job that is not over.
     pub fn job_tenant(&self, id: u32) -> Option<&str> {
         self.jobs.get(&id).map(|live| live.row.tenant.as_str())

@@ -303,7 +303,9 @@ pub async fn explain(
         _ => Vec::new(),
     };
     let JobView { id, state, reason, submitted, started, ended, expected_start, .. } = job;
-    let since = ended.or(started).unwrap_or(submitted);
+    // A job that has ended in the meantime is told about as it was.
+    let stands = app.host.read(move |host| host.job_since(id)).await?;
+    let since = ended.or(stands).or(started).unwrap_or(submitted);
     Ok(Json(Explanation { id, state, reason, since, expected_start, waits_for }))
 }
 
