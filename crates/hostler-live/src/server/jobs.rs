@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
 use super::App;
@@ -313,8 +314,12 @@ fn with_version(job: JobView) -> Response {
     ([(header::ETAG, etag(&job))], Json(job)).into_response()
 }
 
+/// The version, which changes are for, and a mark of all that is shown: what the scheduler believes
+/// and how far a job is change without a change of the job.
 fn etag(job: &JobView) -> String {
-    format!("\"{}\"", job.version)
+    let shown = serde_json::to_vec(job).expect("a job is plain data");
+    let mark: String = Sha256::digest(shown).iter().take(8).map(|b| format!("{b:02x}")).collect();
+    format!("\"{}-{mark}\"", job.version)
 }
 
 /// The version that a change is for; none when any will do.
@@ -324,7 +329,8 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
     if text == "*" {
         return Ok(None);
     }
-    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let tag = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let digits = tag.map(|tag| tag.split_once('-').map_or(tag, |(version, _)| version));
     match digits.and_then(|digits| digits.parse().ok()) {
         Some(version) => Ok(Some(version)),
         None => Err(Fault::bad("invalid `If-Match`").hint("send the `ETag` of the job as it was")),

@@ -5,3 +5,4 @@ mod daemon;
 mod document;
 mod jobs;
 mod streams;
+mod views;
