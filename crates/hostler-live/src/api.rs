@@ -147,4 +147,14 @@ pub struct Enrolment {
     /// Name of the node.
     #[schema(min_length = 1, max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+$")]
     pub node: String,
+    /// SHA-256 of the secret that the agent made for itself, in hexadecimal digits.
+    #[schema(min_length = 64, max_length = 64, pattern = "^[0-9a-f]+$")]
+    pub hash: String,
+}
+
+/// A node that has enrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Enrolled {
+    /// Number of the token that speaks for it: the secret is the agent's.
+    pub id: u32,
 }

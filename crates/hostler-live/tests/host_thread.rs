@@ -14,6 +14,7 @@ use hostler_core::units::Time;
 use hostler_core::view::View;
 use hostler_live::host::{
     Answer, Command, Host, HostError, HostHandle, HostThread, JobFilter, Principal, Settings,
+    hash_of,
 };
 use hostler_live::job::{JobRequest, JobState};
 use hostler_live::server::rate::Rate;
@@ -79,7 +80,7 @@ async fn jobs_of_many_callers_run_and_are_in_the_history_after_a_restart() {
         handle.create_token(&daemon, Role::Agent, "default", "n1", true).await.unwrap();
     let (by, one_time) = handle.authenticate(secret.reveal()).unwrap();
     assert!(one_time && by.role == Role::Agent);
-    let (token, _) = handle.enrol(&by, "n1").await.unwrap();
+    let token = handle.enrol(&by, "n1", &hash_of("own")).await.unwrap();
     assert_eq!(handle.authenticate(secret.reveal()), None, "a one-time token is spent");
     let mut changes = handle.changes(None);
     tokio::spawn(agent(handle.clone(), token));

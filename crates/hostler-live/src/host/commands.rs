@@ -77,7 +77,29 @@ impl Host {
         Ok(Answer::Done)
     }
 
-    pub(super) fn set_tenant(&mut self, name: &str, quota: TenantQuota) -> Result<(), HostError> {
+    /// Whether the daemon can do what a policy is told. It knows the run times that users say; what
+    /// a policy would go by where nothing is said does not matter here.
+    pub(super) fn check_policy(&self, settings: &str) -> Result<(), HostError> {
+        (self.builder)(settings).map_err(|fault| HostError::Policy { fault })?;
+        let table: toml::Table = settings.parse().unwrap_or_default();
+        let table = table.get("policy").and_then(toml::Value::as_table).unwrap_or(&table);
+        match table.get("estimate").and_then(toml::Value::as_str) {
+            None | Some("user") => Ok(()),
+            Some(source) => {
+                let fault = format!(
+                    "invalid `estimate`: `{source}`; the daemon knows the run times that users \
+                     say and no others, use `user`"
+                );
+                Err(HostError::Policy { fault })
+            }
+        }
+    }
+
+    pub(super) fn set_tenant(
+        &mut self,
+        name: &str,
+        mut quota: TenantQuota,
+    ) -> Result<(), HostError> {
         check_name("tenant", name)?;
         let id = match self.tenants.get(name) {
             Some(tenant) => tenant.row.id,
@@ -136,6 +158,11 @@ impl Host {
     /// Spends a one-time token for one that is bound to a node.
     fn enrol(&mut self, by: &Principal, hash: String, node: String) -> Result<Answer, HostError> {
         check_name("node", &node)?;
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if hash.len() != 64 || !hash.bytes().all(digit) || self.tokens.knows(&hash) {
+            let fault = "use the SHA-256 of a fresh secret, in hexadecimal digits".to_owned();
+            return Err(invalid("hash", fault));
+        }
         let token = self.tokens.get(by.token).filter(|token| token.revoked.is_none());
         let Some(token) = token.filter(|token| token.one_time && token.role == Role::Agent) else {
             return Err(HostError::Forbidden { role: by.role });

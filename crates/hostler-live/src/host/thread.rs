@@ -128,24 +128,18 @@ impl HostHandle {
         let (tenant, name) = (tenant.to_owned(), name.to_owned());
         let hash = secret.hash();
         let command = Command::CreateToken { hash, role, tenant, name, one_time };
-        self.token(by, command, secret).await
+        Ok((self.token(by, command).await?, secret))
     }
 
-    /// Spends the principal's one-time token for one that speaks for a node.
-    pub async fn enrol(&self, by: &Principal, node: &str) -> Result<(u32, Secret), HostError> {
-        let secret = Secret::generate()?;
-        let command = Command::Enrol { hash: secret.hash(), node: node.to_owned() };
-        self.token(by, command, secret).await
+    /// Spends the principal's one-time token and lets the secret with this hash speak for a node.
+    pub async fn enrol(&self, by: &Principal, node: &str, hash: &str) -> Result<u32, HostError> {
+        let command = Command::Enrol { hash: hash.to_owned(), node: node.to_owned() };
+        self.token(by, command).await
     }
 
-    async fn token(
-        &self,
-        by: &Principal,
-        command: Command,
-        secret: Secret,
-    ) -> Result<(u32, Secret), HostError> {
+    async fn token(&self, by: &Principal, command: Command) -> Result<u32, HostError> {
         match self.command(by, command).await? {
-            Answer::Token(id) => Ok((id, secret)),
+            Answer::Token(id) => Ok(id),
             other => unreachable!("a token is answered, not {other:?}"),
         }
     }

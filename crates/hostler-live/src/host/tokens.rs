@@ -79,6 +79,11 @@ impl Tokens {
         self.by_id.get(&id)
     }
 
+    /// Whether there is or was a token with this hash.
+    pub(super) fn knows(&self, hash: &str) -> bool {
+        self.by_hash.contains_key(hash)
+    }
+
     /// The token that speaks for a node.
     pub(super) fn of_node(&self, node: &str) -> Option<&TokenRow> {
         let speaks = |row: &&TokenRow| {

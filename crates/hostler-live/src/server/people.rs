@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use super::App;
 use super::access::{Caller, Enrol, Look, Operate};
 use super::fault::{Body, Fault, Named};
-use crate::api::{Enrolment, MadeToken, NewToken, Problem};
+use crate::api::{Enrolled, Enrolment, MadeToken, NewToken, Problem};
 use crate::host::{Answer, Command, DEFAULT_TENANT, Secret, TenantView, TokenView};
 use crate::store::{Role, TenantQuota};
 
@@ -96,13 +96,14 @@ pub async fn revoke_token(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Exchanges a one-time token for one that is bound to the node that it names.
+/// Spends a one-time token and lets a secret of the agent speak for the node that it names.
 ///
+/// The agent writes its secret down before it asks, so no answer that gets lost loses the node.
 /// While another token speaks for the node, it is refused: revoke that one first.
 #[utoipa::path(
     post, path = "/agents/enrol", tag = "agents", request_body = Enrolment,
     responses(
-        (status = 201, description = "The token of the node.", body = MadeToken),
+        (status = 201, description = "The agent's secret speaks for the node.", body = Enrolled),
         (status = 409, description = "It is for another node, or another token speaks for it.",
             body = Problem),
     ),
@@ -111,7 +112,8 @@ pub async fn enrol(
     State(app): State<App>,
     caller: Caller<Enrol>,
     Body(enrolment): Body<Enrolment>,
-) -> Result<(StatusCode, Json<MadeToken>), Fault> {
-    let made = app.host.enrol(&caller.who, &enrolment.node).await?;
-    Ok((StatusCode::CREATED, Json(shown(made))))
+) -> Result<(StatusCode, Json<Enrolled>), Fault> {
+    let Enrolment { node, hash } = enrolment;
+    let id = app.host.enrol(&caller.who, &node, &hash).await?;
+    Ok((StatusCode::CREATED, Json(Enrolled { id })))
 }

@@ -99,5 +99,9 @@ pub fn write_secret(path: &Path, text: &str) -> Result<(), TlsError> {
     let mut file: File = open.map_err(fault)?;
     file.write_all(text.as_bytes()).map_err(fault)?;
     file.sync_all().map_err(fault)?;
-    fs::rename(&draft, path).map_err(fault)
+    fs::rename(&draft, path).map_err(fault)?;
+    // Without this the name may be gone after a loss of power, and what it held with it.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new(".")));
+    folder.and_then(|folder| folder.sync_all()).map_err(fault)
 }

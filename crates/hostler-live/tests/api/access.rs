@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use expect_test::expect;
-use hostler_live::api::{Enrolment, JobPage, MadeToken};
+use hostler_live::api::{Enrolled, Enrolment, JobPage};
 use hostler_live::client::{Access, Client, ClientError, Method};
-use hostler_live::host::TenantView;
+use hostler_live::host::{TenantView, hash_of};
 use hostler_live::server::{self, Certificate};
 use hostler_live::store::Role;
 use serde_json::{Value, json};
@@ -18,13 +18,14 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
     let daemon = Daemon::plain();
     let one_time = daemon.token(Role::Agent, "default", "spare");
     let enrols = daemon.token(Role::Agent, "default", "node");
-    let node = Enrolment { node: "node".to_owned() };
-    let agent: MadeToken = daemon.client(&enrols).post("/agents/enrol", &node).unwrap();
+    let own = "hst_of_the_agent".to_owned();
+    let node = Enrolment { node: "node".to_owned(), hash: hash_of(&own) };
+    let _: Enrolled = daemon.client(&enrols).post("/agents/enrol", &node).unwrap();
     let tokens = [
         daemon.admin.clone(),
         daemon.token(Role::User, "default", "ada"),
         daemon.token(Role::Viewer, "default", "eve"),
-        agent.token,
+        own,
         one_time,
         "hst_wrong".to_owned(),
     ];
@@ -126,20 +127,21 @@ fn tenants_do_not_see_each_other() {
 fn a_revoked_token_is_unknown_and_a_one_time_token_works_once() {
     let daemon = Daemon::plain();
     let token = daemon.token(Role::Agent, "default", "node");
-    let node = Enrolment { node: "node".to_owned() };
-    let own: MadeToken = daemon.client(&token).post("/agents/enrol", &node).unwrap();
-    let again = daemon.client(&token).post::<MadeToken>("/agents/enrol", &node);
+    let node = Enrolment { node: "node".to_owned(), hash: hash_of("own") };
+    let own: Enrolled = daemon.client(&token).post("/agents/enrol", &node).unwrap();
+    let again = daemon.client(&token).post::<Enrolled>("/agents/enrol", &node);
     assert!(matches!(again, Err(ClientError::Refused { status: 401, .. })));
     let path = format!("/tokens/{}", own.id);
     assert_eq!(ask(&mut daemon.admin(), Method::DELETE, &path, &[], None).status, 204);
-    assert_eq!(ask(&mut daemon.client(&own.token), Method::GET, "/agent", &[], None).status, 401);
+    assert_eq!(ask(&mut daemon.client("own"), Method::GET, "/agent", &[], None).status, 401);
 }
 
 #[test]
 fn one_machine_at_a_time_speaks_for_a_node() {
     let daemon = Daemon::plain();
     let enrol = |token: &str, node: &str| {
-        let node = json!(Enrolment { node: node.to_owned() });
+        let node =
+            json!(Enrolment { node: node.to_owned(), hash: hash_of(&format!("{token} {node}")) });
         ask(&mut daemon.client(token), Method::POST, "/agents/enrol", &[], Some(&node))
     };
     let first = daemon.token(Role::Agent, "default", "gpu-07");
@@ -148,10 +150,23 @@ fn one_machine_at_a_time_speaks_for_a_node() {
     assert_eq!(made.status, 201);
     let second = daemon.token(Role::Agent, "default", "gpu-07");
     assert_eq!(enrol(&second, "gpu-07").status, 409, "somebody speaks for it");
-    let made: MadeToken = serde_json::from_slice(&made.body).unwrap();
+    let made: Enrolled = serde_json::from_slice(&made.body).unwrap();
     let path = format!("/tokens/{}", made.id);
     assert_eq!(ask(&mut daemon.admin(), Method::DELETE, &path, &[], None).status, 204);
     assert_eq!(enrol(&second, "gpu-07").status, 201);
+}
+
+#[test]
+fn a_secret_that_somebody_has_cannot_be_enrolled_again() {
+    let daemon = Daemon::plain();
+    let token = daemon.token(Role::Agent, "default", "node");
+    for hash in [hash_of(&daemon.admin), hash_of(&token), "f".repeat(63), "F".repeat(64)] {
+        let node = json!({ "node": "node", "hash": hash });
+        let mut agent = daemon.client(&token);
+        let answer = ask(&mut agent, Method::POST, "/agents/enrol", &[], Some(&node));
+        assert_eq!(answer.status, 400);
+    }
+    submit(&mut daemon.admin());
 }
 
 #[test]

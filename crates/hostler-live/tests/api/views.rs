@@ -1,8 +1,8 @@
 //! What is shown of jobs: since when, how far, and what not to everybody.
 
-use hostler_live::api::{Explanation, JobPage, MadeToken, NewToken};
+use hostler_live::api::{Enrolled, Explanation, JobPage, MadeToken, NewToken};
 use hostler_live::client::Method;
-use hostler_live::host::AgentLink;
+use hostler_live::host::{AgentLink, hash_of};
 use hostler_live::job::{JobState, JobView};
 use hostler_live::store::Role;
 use hostler_live::wire::{FromAgent, LeaseReport, Machine, PROTOCOL, Stage, ToAgent};
@@ -13,9 +13,10 @@ use crate::daemon::{Daemon, ask, job, runtime, submit};
 /// A node with one GPU; its agent does what the test says.
 fn join(daemon: &Daemon) -> AgentLink {
     let new = NewToken { role: Role::Agent, name: "n1".to_owned(), tenant: None };
-    let once: MadeToken = daemon.admin().post("/tokens", &new).unwrap();
-    let node = json!({ "node": "n1" });
-    let own: MadeToken = daemon.client(&once.token).post("/agents/enrol", &node).unwrap();
+    let once: MadeToken = daemon.admin().post("/tokens", &new).expect("the daemon works");
+    let node = json!({ "node": "n1", "hash": hash_of("own") });
+    let own: Enrolled =
+        daemon.client(&once.token).post("/agents/enrol", &node).expect("the daemon works");
     let machine = Machine {
         name: "n1".to_owned(),
         address: String::new(),
@@ -27,7 +28,9 @@ fn join(daemon: &Daemon) -> AgentLink {
         rack: 0,
     };
     let host = daemon.running().host();
-    runtime().block_on(host.connect_agent(own.id, PROTOCOL, machine, Vec::new())).unwrap()
+    runtime()
+        .block_on(host.connect_agent(own.id, PROTOCOL, machine, Vec::new()))
+        .expect("the daemon works")
 }
 
 #[test]

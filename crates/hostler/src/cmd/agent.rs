@@ -6,14 +6,18 @@ use anyhow::{Context as _, Result};
 use hostler_live::agent::discover::{Said, machine};
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::{self, AgentOptions, Daemon, JobSettings};
-use hostler_live::api::{Enrolment, MadeToken};
+use hostler_live::api::{Enrolled, Enrolment};
 use hostler_live::client::{Access, Client, ClientError, Server};
+use hostler_live::host::{Secret, hash_of};
 use hostler_live::server::tls::write_secret;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::job_user::job_users;
 use super::serve::start_log;
 use crate::cli::Agent;
+
+/// The secret of an agent that has not enrolled yet.
+const DRAFT: &str = "token-to-be";
 
 /// Runs an agent, or shows what it would offer.
 pub fn run(args: &Agent) -> Result<()> {
@@ -88,10 +92,12 @@ fn daemon(args: &Agent, node: &str) -> Result<Daemon> {
         }
     }
     let mut daemon = reach(shown(args)?.trim())?;
-    if let Some(own) = enrolled(&daemon, Server::parse(server)?, node)? {
-        agent::folder::make(&args.data, 0o711)
-            .with_context(|| format!("cannot make the folder `{}`", args.data.display()))?;
+    agent::folder::make(&args.data, 0o711)
+        .with_context(|| format!("cannot make the folder `{}`", args.data.display()))?;
+    if let Some(own) = enrolled(args, &daemon, &Server::parse(server)?, node)? {
         write_secret(&kept, &own)?;
+        // What is left of it does no harm.
+        let _ = std::fs::remove_file(args.data.join(DRAFT));
         daemon.token = own;
     }
     Ok(daemon)
@@ -112,16 +118,46 @@ fn shown(args: &Agent) -> Result<String> {
     }
 }
 
-/// The node's own token for a one-time token; none when it is no one-time token.
-fn enrolled(daemon: &Daemon, server: Server, node: &str) -> Result<Option<String>> {
-    let access = Access { server, token: daemon.token.clone(), fingerprint: None };
-    let mut client = Client::over(access, daemon.tls.clone())?;
-    let enrolment = Enrolment { node: node.to_owned() };
-    match client.post::<MadeToken>("/agents/enrol", &enrolment) {
-        Ok(made) => Ok(Some(made.token)),
+/// The node's own secret, which a one-time token let speak for it; none when what was shown is no
+/// one-time token but the node's own already.
+///
+/// The secret is written down first: whatever gets lost then, the next try finds it.
+fn enrolled(args: &Agent, daemon: &Daemon, server: &Server, node: &str) -> Result<Option<String>> {
+    let draft = args.data.join(DRAFT);
+    let own = match std::fs::read_to_string(&draft) {
+        Ok(own) => own,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let fresh = Secret::generate()?.reveal().to_owned();
+            write_secret(&draft, &fresh)?;
+            fresh
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read `{}`", draft.display()));
+        }
+    };
+    let enrol = |token: &str| {
+        let access = Access { server: server.clone(), token: token.to_owned(), fingerprint: None };
+        let enrolment = Enrolment { node: node.to_owned(), hash: hash_of(&own) };
+        let mut client = Client::over(access, daemon.tls.clone())?;
+        client.post::<Enrolled>("/agents/enrol", &enrolment)
+    };
+    let asked = match enrol(&daemon.token) {
+        // Whether it was heard, the second try tells.
+        Err(ClientError::Unreachable { .. }) => enrol(&daemon.token),
+        asked => asked,
+    };
+    match asked {
+        Ok(_) => Ok(Some(own)),
         // It may be the node's own already, or the daemon is away.
         Err(ClientError::Refused { status: 403 | 404, .. } | ClientError::Unreachable { .. }) => {
             Ok(None)
+        }
+        // It may have been spent for this very secret, by one who did not live to hear of it: then
+        // the daemon knows the secret, though it enrols nobody.
+        Err(ClientError::Refused { status: 401, .. })
+            if matches!(enrol(&own), Err(ClientError::Refused { status: 403, .. })) =>
+        {
+            Ok(Some(own))
         }
         Err(error) => Err(error).context(format!("cannot enrol node `{node}`")),
     }

@@ -67,3 +67,22 @@ fn an_agent_enrols_once_and_comes_back_with_its_own_token() {
     let holds = |secret: &str| log.windows(secret.len()).any(|part| part == secret.as_bytes());
     assert!(!holds(once) && !holds(&own), "the store holds no secret");
 }
+
+#[test]
+fn an_agent_that_died_before_it_heard_that_it_is_enrolled_comes_in() {
+    let cluster = Cluster::start("1xV100");
+    let made = cluster.json(&["token", "create", "--role", "agent", "second"]);
+    let once = made["token"].as_str().unwrap();
+    let first = agent(&cluster, "a").env("HOSTLER_TOKEN", once).stderr(Stdio::null()).spawn();
+    let first = Agent(first.unwrap());
+    cluster.wait_for("the node", is_up);
+    drop(first);
+    cluster.wait_for("the node to be gone", |cluster| !is_up(cluster));
+    // As it was before the answer came: the secret is written down, the one-time token is spent.
+    let data = cluster.folder().join("a");
+    std::fs::rename(data.join("token"), data.join("token-to-be")).unwrap();
+    let again = agent(&cluster, "a").env("HOSTLER_TOKEN", once).stderr(Stdio::null()).spawn();
+    let _again = Agent(again.unwrap());
+    cluster.wait_for("the node", is_up);
+    assert!(data.join("token").exists());
+}
