@@ -65,7 +65,7 @@ impl Daemon {
             let words: Vec<&str> = said.split_whitespace().collect();
             if let Some(at) = words.iter().position(|word| *word == "login") {
                 self.server = words.get(at + 1).context("no address")?.to_string();
-                self.admin = words.get(at + 3).context("no token")?.to_string();
+                self.admin = fs::read_to_string(self.folder.join("data/admin-token"))?;
                 if self.ask(&["nodes"]).is_ok_and(|nodes| nodes.contains(" up ")) {
                     return Ok(());
                 }

@@ -141,6 +141,10 @@ impl Host {
         let Some(token) = self.tokens.get(id) else {
             return Err(HostError::Unknown { what: "token", name: id.to_string() });
         };
+        let lets_in = |token: &TokenRow| token.role == Role::Admin && token.revoked.is_none();
+        if lets_in(token) && self.tokens.iter().filter(|token| lets_in(token)).count() == 1 {
+            return Err(HostError::LastAdmin { token: id });
+        }
         let mut token = token.clone();
         token.revoked.get_or_insert(self.now.0);
         self.draft.rows.push(Row::Token(token.clone()));

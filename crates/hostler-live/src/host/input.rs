@@ -308,6 +308,12 @@ pub enum HostError {
         /// The token.
         token: u32,
     },
+    /// Nobody could come in any more.
+    #[error("token {token} is the last one of an admin; make another before it is revoked")]
+    LastAdmin {
+        /// The token.
+        token: u32,
+    },
     /// What was asked for makes no sense.
     #[error("invalid `{field}`: {fault}")]
     Invalid {

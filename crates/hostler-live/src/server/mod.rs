@@ -34,7 +34,7 @@ use tokio::time::{Instant, timeout};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use start::{Certificate, Running, ServeError, Settings, start};
+pub use start::{ADMIN_TOKEN, Certificate, Running, ServeError, Settings, reset_admin, start};
 
 use crate::api::PREFIX;
 use crate::host::{HostError, HostHandle};
@@ -144,6 +144,7 @@ impl From<HostError> for Fault {
             HostError::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
             HostError::WrongState { .. }
             | HostError::OtherNode { .. }
+            | HostError::LastAdmin { .. }
             | HostError::Enrolled { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,

@@ -85,6 +85,7 @@ fn shown((id, secret): (u32, Secret)) -> MadeToken {
     responses(
         (status = 204, description = "It is revoked."),
         (status = 404, description = "There is none.", body = Problem),
+        (status = 409, description = "It is the last one of an admin.", body = Problem),
     ),
 )]
 pub async fn revoke_token(

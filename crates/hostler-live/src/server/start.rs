@@ -18,10 +18,14 @@ use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
 use super::{App, Parts, listen, paths, router};
 use crate::host::{
-    self, DEFAULT_TENANT, Host, HostError, HostHandle, HostThread, PolicyBuilder, Principal,
+    self, Command, DEFAULT_TENANT, Host, HostError, HostHandle, HostThread, PolicyBuilder,
+    Principal, Secret, TokenView,
 };
 use crate::limits::{CALLERS_MAX, GUESSES_PER_SECOND, STREAMS_MAX};
-use crate::store::{self, Role, StoreError};
+use crate::store::{self, Batch, Role, Row, StoreError, TokenRow};
+
+/// File in the data folder with the token that the daemon made for an admin.
+pub const ADMIN_TOKEN: &str = "admin-token";
 
 /// How a daemon runs.
 pub struct Settings {
@@ -125,7 +129,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let refused = |fault| ServeError::Listen { address: wanted, fault };
     let listener = TcpListener::bind(wanted).await.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
-    let first_token = first_token(&handle).await?;
+    let first_token = first_token(&handle, &data).await?;
     let (stop, stopped) = watch::channel(false);
     let (paths, document) = paths();
     let guesses = Rate { per_second: GUESSES_PER_SECOND, burst: GUESSES_PER_SECOND };
@@ -151,10 +155,13 @@ fn open(
     settings: host::Settings,
 ) -> Result<(HostHandle, HostThread), ServeError> {
     let store = store::open(data, store)?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
-    let opened = Host::open(store, policies, settings, now)?;
+    let opened = Host::open(store, policies, settings, now())?;
     Ok(HostThread::start(opened)?)
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
 fn panicked() -> HostError {
@@ -166,15 +173,54 @@ fn create(folder: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o711).create(folder)
 }
 
-/// The token of the first admin, when nobody can come in yet.
-async fn first_token(host: &HostHandle) -> Result<Option<String>, HostError> {
-    let admins = host.read(|host| host.tokens().iter().any(|token| token.role == Role::Admin));
-    if admins.await? {
+/// The token of the first admin, when nobody can come in.
+async fn first_token(host: &HostHandle, data: &Path) -> Result<Option<String>, ServeError> {
+    let is_live = |token: &TokenView| token.role == Role::Admin && token.revoked.is_none();
+    if host.read(move |host| host.tokens().iter().any(is_live)).await? {
         return Ok(None);
     }
-    let by = Principal::daemon();
-    let (_, secret) = host.create_token(&by, Role::Admin, DEFAULT_TENANT, "admin", false).await?;
-    Ok(Some(secret.reveal().to_owned()))
+    kept_token(host, &data.join(ADMIN_TOKEN), Role::Admin, "admin").await.map(Some)
+}
+
+/// Makes a token whose secret is in a file before anybody can use it: killed in between, the next
+/// start makes another.
+async fn kept_token(
+    host: &HostHandle,
+    path: &Path,
+    role: Role,
+    name: &str,
+) -> Result<String, ServeError> {
+    let secret = Secret::generate()?;
+    write_secret(path, secret.reveal())?;
+    let (hash, tenant, name) = (secret.hash(), DEFAULT_TENANT.to_owned(), name.to_owned());
+    let command = Command::CreateToken { hash, role, tenant, name, one_time: false };
+    host.command(&Principal::daemon(), command).await?;
+    Ok(secret.reveal().to_owned())
+}
+
+/// Makes another admin token in the store of a daemon that does not run, for those who lost theirs.
+/// Gives the file that holds it.
+pub fn reset_admin(data: &Path, store: Option<&str>) -> Result<PathBuf, ServeError> {
+    if store.is_none() && !data.join("hostler.db").exists() {
+        return Err(StoreError::Missing { store: data.display().to_string() }.into());
+    }
+    let mut store = store::open(data, store)?;
+    let tokens = store.load()?.tokens;
+    let secret = Secret::generate()?;
+    let token = TokenRow {
+        id: tokens.last().map_or(1, |token| token.id + 1),
+        hash: secret.hash(),
+        role: Role::Admin,
+        tenant: DEFAULT_TENANT.to_owned(),
+        name: "admin".to_owned(),
+        created: now().0,
+        revoked: None,
+        one_time: false,
+    };
+    let path = data.join(ADMIN_TOKEN);
+    write_secret(&path, secret.reveal())?;
+    store.commit(&Batch { rows: vec![Row::Token(token)], ..Batch::default() })?;
+    Ok(path)
 }
 
 impl Running {
@@ -228,11 +274,7 @@ impl Running {
         {
             return Ok(kept);
         }
-        let by = Principal::daemon();
-        let made = self.host.create_token(&by, Role::Agent, DEFAULT_TENANT, node, false);
-        let (_, secret) = made.await?;
-        write_secret(&path, secret.reveal())?;
-        Ok(secret.reveal().to_owned())
+        kept_token(&self.host, &path, Role::Agent, node).await
     }
 
     /// Runs until a signal comes or the host fails, then stops.

@@ -7,7 +7,7 @@ use expect_test::expect;
 use hostler_live::api::{Enrolled, Enrolment, JobPage};
 use hostler_live::client::{Access, Client, ClientError, Method};
 use hostler_live::host::{TenantView, hash_of};
-use hostler_live::server::{self, Certificate};
+use hostler_live::server::{self, ADMIN_TOKEN, Certificate};
 use hostler_live::store::Role;
 use serde_json::{Value, json};
 
@@ -167,6 +167,41 @@ fn a_secret_that_somebody_has_cannot_be_enrolled_again() {
         assert_eq!(answer.status, 400);
     }
     submit(&mut daemon.admin());
+}
+
+#[test]
+fn an_admin_can_always_come_in() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let daemon = Daemon::plain();
+    let file = daemon.data().join(ADMIN_TOKEN);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), daemon.admin);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let revoke = |id: u32| {
+        let path = format!("/tokens/{id}");
+        ask(&mut daemon.admin(), Method::DELETE, &path, &[], None).status.as_u16()
+    };
+    assert_eq!(revoke(1), 409, "it is the last one");
+    let other = daemon.token(Role::Admin, "default", "eve");
+    assert_eq!(revoke(1), 204);
+    let path = "/tokens/2";
+    assert_eq!(ask(&mut daemon.client(&other), Method::DELETE, path, &[], None).status, 409);
+}
+
+#[test]
+fn an_admin_who_lost_the_token_gets_another_while_the_daemon_does_not_run() {
+    let folder = folder();
+    let runtime = runtime();
+    let start = || runtime.block_on(server::start(settings(folder.clone(), Certificate::None)));
+    runtime.block_on(start().unwrap().stop()).unwrap();
+    let file = server::reset_admin(&folder, None).unwrap();
+    let token = std::fs::read_to_string(file).unwrap();
+    let running = start().unwrap();
+    assert_eq!(running.first_token(), None);
+    let access = Access::new(&running.url(), &token, None).unwrap();
+    assert!(Client::new(access).unwrap().get::<Value>("/tokens").is_ok());
+    runtime.block_on(running.stop()).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(server::reset_admin(&folder, None).is_err(), "there is no store");
 }
 
 #[test]

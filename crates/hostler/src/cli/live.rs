@@ -34,8 +34,8 @@ pub enum LiveCommand {
 /// Run the scheduler: keeps the queue, decides, tells agents.
 ///
 /// Everything is kept in the data folder, or in PostgreSQL; the daemon may be killed at any time
-/// and goes on where it was. The first start prints a `hostler login` line with an admin token,
-/// once.
+/// and goes on where it was. The first start keeps an admin token in the file `admin-token` there
+/// and prints the `hostler login` line for it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -138,7 +138,7 @@ pub enum LogLevel {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler login https://127.0.0.1:7717 --fingerprint sha256:.. --token TOKEN
+  hostler login https://127.0.0.1:7717 --fingerprint sha256:.. < hostler-data/admin-token
   hostler login https://gpu.example:7717 --fingerprint sha256:..")]
 pub struct Login {
     /// The daemon.
@@ -584,6 +584,16 @@ pub enum TokenCommand {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Make another admin token while the daemon does not run, when all are lost.
+    #[command(after_help = "Examples:\n  hostler token reset --data /var/lib/hostler")]
+    Reset {
+        /// Data folder of the daemon; the token goes to the file `admin-token` in it.
+        #[arg(long, value_name = "DIR", default_value = "hostler-data")]
+        data: PathBuf,
+        /// Where the daemon keeps everything, if not in the data folder.
+        #[arg(long, value_name = "URL")]
+        store: Option<String>,
     },
 }
 

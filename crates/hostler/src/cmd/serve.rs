@@ -45,10 +45,11 @@ async fn serve(args: &Serve) -> Result<()> {
     let agent_options = args.with_agent.then(|| AgentPart::find(args)).transpose()?;
     let running = server::start(settings(args)?).await?;
     let url = running.url();
-    if let Some(token) = running.first_token() {
+    if running.first_token().is_some() {
         let pin = running.fingerprint().map(|pin| format!(" --fingerprint {pin}"));
-        say("first start; this line is shown once:");
-        println!("hostler login {url} --token {token}{}", pin.unwrap_or_default());
+        let file = args.data.join(server::ADMIN_TOKEN);
+        say("first start; a token for an admin is kept where only this user reads it:");
+        println!("hostler login {url}{} < {}", pin.unwrap_or_default(), file.display());
     }
     tracing::info!(url, "serving");
     let Some(part) = agent_options else { return Ok(running.until_told_to_stop().await?) };

@@ -4,6 +4,7 @@ use anyhow::Result;
 use hostler_live::api::{MadeToken, NewToken};
 use hostler_live::client::{Ask, Method};
 use hostler_live::host::TokenView;
+use hostler_live::server::reset_admin;
 use hostler_live::store::Role;
 use serde_json::json;
 
@@ -27,6 +28,11 @@ pub fn run(command: &TokenCommand) -> Result<()> {
                 return print_json(&json!({ "revoked": token }));
             }
             println!("token {token} is revoked");
+            Ok(())
+        }
+        TokenCommand::Reset { data, store } => {
+            let file = reset_admin(data, store.as_deref())?;
+            println!("a token for an admin is in {}", file.display());
             Ok(())
         }
     }

@@ -248,8 +248,9 @@ impl Cluster {
             text.ends_with('\n').then_some(text)
         });
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, _, url, _, token, rest @ ..] = words.as_slice() else { panic!("{line}") };
-        self.access = Some(Access::new(url, token, rest.get(1).copied()).unwrap());
+        let [_, _, url, rest @ .., _, file] = words.as_slice() else { panic!("{line}") };
+        let token = std::fs::read_to_string(self.folder.join(file)).unwrap();
+        self.access = Some(Access::new(url, &token, rest.get(1).copied()).unwrap());
         let port = url.rsplit(':').next().unwrap();
         let host = self.address.rsplit_once(':').unwrap().0;
         self.address = format!("{host}:{port}");
