@@ -68,7 +68,7 @@ impl Host {
             let fault = format!("{} bytes; at most {POLICY_BYTES_MAX}", settings.len());
             return Err(invalid("policy", fault));
         }
-        (self.builder)(&settings).map_err(|fault| HostError::Policy { fault })?;
+        self.check_policy(&settings)?;
         self.fact(Event::PolicyChanged { settings: settings.as_str().into() });
         self.draft.rows.push(Row::Policy(settings.clone()));
         self.policy = settings;
@@ -101,11 +101,23 @@ impl Host {
         mut quota: TenantQuota,
     ) -> Result<(), HostError> {
         check_name("tenant", name)?;
+        if quota.weight == Some(0) {
+            return Err(invalid("weight", "0; use at least 1".to_owned()));
+        }
         let id = match self.tenants.get(name) {
-            Some(tenant) => tenant.row.id,
+            Some(tenant) => {
+                // The log has no word for another weight: it stays what it was.
+                let weight = tenant.row.quota.weight;
+                if quota.weight.is_some_and(|wanted| wanted != weight.unwrap_or(1)) {
+                    let (tenant, weight) = (name.to_owned(), weight.unwrap_or(1));
+                    return Err(HostError::WeightIsSet { tenant, weight });
+                }
+                quota.weight = weight;
+                tenant.row.id
+            }
             None => {
                 let id = self.tenants.len() as u32;
-                let weight = quota.weight.unwrap_or(1).max(1);
+                let weight = quota.weight.unwrap_or(1);
                 let spec = Tenant { name: name.into(), weight };
                 self.fact(Event::TenantAdded { tenant: TenantId(id), spec });
                 id

@@ -314,6 +314,14 @@ pub enum HostError {
         /// The token.
         token: u32,
     },
+    /// A tenant that is there keeps its weight.
+    #[error("tenant `{tenant}` was added with weight {weight}, which cannot be changed")]
+    WeightIsSet {
+        /// The tenant.
+        tenant: String,
+        /// Its weight.
+        weight: u32,
+    },
     /// What was asked for makes no sense.
     #[error("invalid `{field}`: {fault}")]
     Invalid {

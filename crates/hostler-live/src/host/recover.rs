@@ -139,6 +139,7 @@ impl Host {
     /// What every log begins with.
     fn begin_fresh(&mut self) -> Result<(), HostError> {
         let policy = self.policy.clone();
+        self.check_policy(&policy)?;
         self.set_tenant(DEFAULT_TENANT, TenantQuota::default())?;
         self.fact(Event::PolicyChanged { settings: policy.as_str().into() });
         self.draft.rows.push(Row::Policy(policy));

@@ -145,6 +145,7 @@ impl From<HostError> for Fault {
             HostError::WrongState { .. }
             | HostError::OtherNode { .. }
             | HostError::LastAdmin { .. }
+            | HostError::WeightIsSet { .. }
             | HostError::Enrolled { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,

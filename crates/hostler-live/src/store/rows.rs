@@ -90,7 +90,9 @@ pub struct JobFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TenantQuota {
-    /// Share of the cluster that is due to it, relative to the others.
+    /// Share of the cluster that is due to it, relative to the others; 1 when not given. It is
+    /// set when the tenant is added, for policies that go by it.
+    #[schema(minimum = 1)]
     pub weight: Option<u32>,
     /// Jobs that are not over.
     pub jobs_max: Option<u32>,

@@ -141,3 +141,25 @@ fn quotas_policies_and_holds_are_set_and_survive_a_restart() {
     let let_go: JobView = admin.post(&format!("/jobs/{id}/release"), &()).unwrap();
     assert!(!let_go.reason.contains("person"), "{}", let_go.reason);
 }
+
+#[test]
+fn what_would_be_ignored_is_refused() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let mut put = |path: &str, body: Value| {
+        let answer = ask(&mut admin, Method::PUT, path, &[], Some(&body));
+        (answer.status.as_u16(), text(&answer.body))
+    };
+    for head in ["", "[policy]\n"] {
+        let toml = format!("{head}kind = 'sjf'\nestimate = 'median'\n");
+        let (status, words) = put("/policy", json!({ "toml": toml }));
+        assert_eq!(status, 400, "{words}");
+        assert!(words.contains("invalid `estimate`"), "{words}");
+    }
+    assert_eq!(put("/tenants/vision", json!({ "weight": 3 })).0, 200);
+    assert_eq!(put("/tenants/vision", json!({ "weight": 4 })).0, 409);
+    let (status, words) = put("/tenants/vision", json!({ "jobs_max": 7 }));
+    assert_eq!(status, 200);
+    assert!(words.contains(r#""weight":3,"jobs_max":7"#), "{words}");
+    assert_eq!(put("/tenants/speech", json!({ "weight": 0 })).0, 400);
+}

@@ -537,7 +537,7 @@ Examples:
 pub struct TenantSet {
     /// Its name.
     pub name: String,
-    /// Share of the cluster that is due to it, relative to the others.
+    /// Share of the cluster that is due to it, relative to the others; for new tenants only.
     #[arg(long, value_name = "N")]
     pub weight: Option<u32>,
     /// Jobs that are not over.
