@@ -51,6 +51,7 @@ pub struct Parts {
     host: HostHandle,
     buckets: Buckets,
     guesses: Buckets,
+    pulse: health::Pulse,
     streams: Arc<Semaphore>,
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::health::Pulse;
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
 use super::{App, Parts, listen, paths, router};
@@ -132,11 +133,14 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let first_token = first_token(&handle, &data).await?;
     let (stop, stopped) = watch::channel(false);
     let (paths, document) = paths();
+    let pulse = Pulse::new();
+    tokio::spawn(pulse.clone().feel(handle.clone()));
     let guesses = Rate { per_second: GUESSES_PER_SECOND, burst: GUESSES_PER_SECOND };
     let app = App(Arc::new(Parts {
         host: handle.clone(),
         buckets: Buckets::new(rate, CALLERS_MAX),
         guesses: Buckets::new(guesses, 1),
+        pulse,
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         stop: stopped.clone(),
         document: Arc::new(document),

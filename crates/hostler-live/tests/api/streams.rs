@@ -75,3 +75,24 @@ fn health_needs_no_token() {
         assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"ok\n"[..]), "{path}");
     }
 }
+
+#[test]
+fn those_who_ask_for_health_do_not_wait_for_the_host() {
+    let daemon = Daemon::plain();
+    let (go_on, waits) = std::sync::mpsc::channel::<()>();
+    let host = daemon.running().host().clone();
+    let (busy, is_busy) = std::sync::mpsc::channel();
+    let looks = std::thread::spawn(move || {
+        let look = host.read(move |_| {
+            busy.send(()).unwrap();
+            // It ends with the sender.
+            let _ = waits.recv();
+        });
+        crate::daemon::runtime().block_on(look)
+    });
+    is_busy.recv().unwrap();
+    let answer = ask(&mut daemon.client("nobody"), Method::GET, "//readyz", &[], None);
+    assert_eq!(answer.status, 200);
+    drop(go_on);
+    looks.join().unwrap().unwrap();
+}
