@@ -191,8 +191,8 @@ impl Host {
         match self.over(by, id)? {
             Some(row) if row.state == JobState::Finished => Ok(()),
             Some(_) => {
-                let fault = format!("job {id} did not finish well");
-                Err(HostError::Invalid { field: "after", fault })
+                let fault = "did not finish well; nothing can wait for it".to_owned();
+                Err(HostError::WrongState { job: id, fault })
             }
             None => Err(unknown_job(id)),
         }

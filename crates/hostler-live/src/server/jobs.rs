@@ -48,7 +48,9 @@ pub struct SubmitQuery {
             headers(("Location" = String, description = "The first job."))),
         (status = 200, description = "They had been submitted with this key before.",
             body = Accepted),
-        (status = 404, description = "A job, tenant or GPU model that it names is not there for this caller.",
+        (status = 404, description = "A job, tenant or GPU model that it names is not there.",
+            body = crate::api::Problem),
+        (status = 409, description = "A job that it is to wait for did not finish well.",
             body = crate::api::Problem),
         (status = 422, description = "The key was used for another request.",
             body = crate::api::Problem),
@@ -107,9 +109,6 @@ pub async fn history(
     caller: Caller<Look>,
     Params(filter): Params<JobFilter>,
 ) -> Result<Json<JobPage>, Fault> {
-    if filter.state.is_some_and(|state| !is_over(state)) {
-        return Ok(Json(JobPage { jobs: Vec::new(), next: None }));
-    }
     page(&app, caller.who, filter, true).await.map(Json)
 }
 
@@ -120,6 +119,9 @@ async fn page(app: &App, who: Principal, filter: JobFilter, over: bool) -> Resul
             .hint(format!("use 1 to {PAGE_JOBS_MAX}")));
     }
     let limit = limit as usize;
+    if over && filter.state.is_some_and(|state| !is_over(state)) {
+        return Ok(JobPage { jobs: Vec::new(), next: None });
+    }
     let tenant = match who.role {
         Role::Admin => filter.tenant,
         // Of a tenant that is not theirs they see nothing, not even that it is there.

@@ -99,6 +99,7 @@ fn faults_say_what_is_wrong() {
     tell(Method::POST, "/jobs", Some(json!({ "command": ["true"], "gpus": 1.5 })));
     tell(Method::POST, "/jobs", Some(json!({ "command": ["true"], "after": [77] })));
     tell(Method::GET, "/jobs?limit=0", None);
+    tell(Method::GET, "/history?limit=1001&state=queued", None);
     tell(Method::GET, "/jobs?sate=held", None);
     tell(Method::GET, "/jobs/none", None);
     tell(Method::GET, "/jobs/7", None);
@@ -112,6 +113,7 @@ fn faults_say_what_is_wrong() {
         400 POST /jobs: {"error":"invalid `gpus`: 1.5; use a part of one GPU or whole ones","hint":""}
         404 POST /jobs: {"error":"no job `77`","hint":""}
         400 GET /jobs?limit=0: {"error":"invalid `limit`: 0","hint":"use 1 to 1000"}
+        400 GET /history?limit=1001&state=queued: {"error":"invalid `limit`: 1001","hint":"use 1 to 1000"}
         400 GET /jobs?sate=held: {"error":"invalid query: sate: unknown field `sate`
         400 GET /jobs/none: {"error":"invalid path: Cannot parse `none` to a `u32`","hint":""}
         404 GET /jobs/7: {"error":"no such job: 7","hint":""}

@@ -195,7 +195,7 @@ fn jobs_wait_for_others_and_go_with_them() {
                 submitted [5]
                 to n1: start lease2 job5 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
             7 submit gpus=1 after=2
-                invalid `after`: job 2 did not finish well
+                job 2 did not finish well; nothing can wait for it
         "#]],
     );
 }
