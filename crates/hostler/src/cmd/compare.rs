@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use hostler_core::id::NodeId;
 use hostler_core::metrics::{Heat, Metrics, Series, Summary, Which, percentile};
-use hostler_core::policy::{Need, PolicyDef};
+use hostler_core::policy::Need;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
@@ -115,21 +115,35 @@ pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String>
     (most > 0).then(|| format!("{most} jobs ask for more than the whole cluster has: rejected."))
 }
 
-/// How often policies solve at most when they were not named: a comparison of all is to be quick.
-const SOLVING: &str = "gap_secs=360";
-const SOLVING_NOTE: &str = "Policies that share time out solve every 360 s at most here; one that is named solves at \
-     every change.";
+/// Jobs above which policies that solve do so every so often, unless they were named: a comparison
+/// of everything is to be quick.
+const SOLVING_JOBS: usize = 1000;
+const SOLVING_SECS: i64 = 360;
 
 /// The policies that were asked for, or all.
 fn choose(args: &Compare) -> Result<Vec<Chosen>> {
     if args.policies.is_empty() {
-        let solves = |def: &PolicyDef| def.needs.contains(&Need::Speeds);
-        let all = hostler_policies::all()
-            .map(|def| Chosen::new(def.kind, solves(def).then_some(SOLVING).into_iter()));
+        let all = hostler_policies::all().map(|def| Chosen::new(def.kind, std::iter::empty()));
         return all.collect();
     }
     let named = args.policies.iter().map(|text| Chosen::parse(text));
     named.collect()
+}
+
+/// Has policies that solve do so less often where there is much to solve.
+fn solve_less(chosen: &mut [Chosen], workload: &Workload) -> Option<String> {
+    let solving = chosen.iter_mut().filter(|policy| policy.def.needs.contains(&Need::Speeds));
+    let solving: Vec<&mut Chosen> = solving.collect();
+    if solving.is_empty() || workload.job_count() <= SOLVING_JOBS {
+        return None;
+    }
+    for policy in solving {
+        policy.settings.insert("gap_secs".to_owned(), SOLVING_SECS.into());
+    }
+    Some(format!(
+        "Policies that share time out solve every {SOLVING_SECS} s at most here; one that is named \
+         solves at every change."
+    ))
 }
 
 /// Leaves out policies that have nothing to go by in this workload, unless they were named.
@@ -154,9 +168,9 @@ fn keep_applicable(
             None => kept.push(policy),
         }
     }
-    if kept.iter().any(|policy| policy.def.needs.contains(&Need::Speeds)) {
-        say(SOLVING_NOTE);
-        notes.push(SOLVING_NOTE.to_owned());
+    if let Some(note) = solve_less(&mut kept, workload) {
+        say(&note);
+        notes.push(note);
     }
     (kept, notes)
 }

@@ -39,7 +39,7 @@ fn examples_of_the_help_are_command_lines_that_parse() {
         for line in examples.filter_map(|line| line.strip_prefix("  hostler ")) {
             let command = line.split(" && ").next().unwrap_or(line);
             let command = command.split("   ").next().unwrap_or(command);
-            let command = command.split(" > ").next().unwrap_or(command);
+            let command = command.split(['<', '>']).next().unwrap_or(command);
             // What follows belongs to another program.
             let command = command.split(" -- ").next().unwrap_or(command);
             let from = command.split_once("--from ").map(|(_, name)| name.trim());
