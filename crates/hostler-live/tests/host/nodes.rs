@@ -198,7 +198,7 @@ fn numbers_that_a_restored_store_does_not_know_are_not_given_out_again() {
             14 submit gpus=1
                 submitted [3]
             14 nodes
-                n1 silent 1 used
+                n1 resting 1 used
             15 join n1 1 4000000000 unknown
                 to n1: Refused { fault: "it knows lease4000000000, the store none from lease4 on; restore a newer backup, or empty the agent's data folder", retry: false }
                 close n1

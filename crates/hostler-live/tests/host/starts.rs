@@ -180,11 +180,11 @@ fn a_task_is_looked_for_where_it_ran_after_the_end_of_its_job() {
             4 history
                 1 finished, code 0, on n1 n2
             4 output 1 0
-                to n1: ReadOutput { request: 1, lease: lease0, rank: 0, stream: Stdout, offset: 0 }
+                to n1: read 1 of lease0
             4 output 1 1
-                to n2: ReadOutput { request: 2, lease: lease0, rank: 1, stream: Stdout, offset: 0 }
+                to n2: read 2 of lease0
             4 output 1 2
-                to n2: ReadOutput { request: 3, lease: lease0, rank: 2, stream: Stdout, offset: 0 }
+                to n2: read 3 of lease0
             4 output 1 3
                 no output: it has no task 3
         "#]],
