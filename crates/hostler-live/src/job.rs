@@ -39,7 +39,7 @@ pub struct JobRequest {
     /// Memory of each task in MiB; not limited when zero.
     pub mem_mib: u32,
     /// Tasks that start together; their ranks count from zero.
-    #[schema(maximum = 100000)]
+    #[schema(maximum = 4096)]
     pub tasks: u32,
     /// Whether all tasks must be on one node.
     pub one_node: bool,

@@ -149,6 +149,6 @@ pub const DEAD_AFTER_FENCE_SECS_MIN: u64 = SHIM_SLEEP_MS_MAX.div_ceil(1000) + 2;
 /// Seconds that a stream of changes lasts: a revoked token is good for no longer.
 pub const STREAM_SECS_MAX: u64 = 600;
 
-/// Requests a second without a valid token that are answered with why: enough for people who
-/// mistype, too few to learn anything.
-pub const GUESSES_PER_SECOND: f64 = 50.0;
+/// Requests without a valid token that are answered with why, all together, as a part of those that
+/// one token may make: enough for people who mistype, too few to learn anything.
+pub const GUESSES_PART: f64 = 0.05;

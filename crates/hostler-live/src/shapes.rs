@@ -44,7 +44,7 @@ pub fn folder() -> Schema {
 
 /// GPUs of one task.
 pub fn gpus() -> Schema {
-    let part = number().minimum(Some(0.001)).maximum(Some(1.0)).build();
+    let part = number().minimum(Some(0.01)).maximum(Some(1.0)).build();
     let whole = number().minimum(Some(0)).maximum(Some(64_000)).multiple_of(Some(1)).build();
     AnyOfBuilder::new()
         .description(Some("GPUs of each task: 0, a fraction below 1, or whole ones."))
@@ -58,7 +58,7 @@ pub fn gpus() -> Schema {
 pub fn cpus() -> Schema {
     let some = number().minimum(Some(0.001)).maximum(Some(64_000)).build();
     let none = number().minimum(Some(0)).maximum(Some(0)).build();
-    let words = "CPU cores of each task; at least a thousandth when any.";
+    let words = "CPU cores of each task; without a GPU a tenth at least, else 422.";
     AnyOfBuilder::new().description(Some(words)).item(some).item(none).build().into()
 }
 

@@ -322,6 +322,14 @@ pub enum HostError {
         /// Its weight.
         weight: u32,
     },
+    /// A task that takes up nothing.
+    #[error("invalid `cpus`: {cores}; a task without a GPU needs {least} or more")]
+    TooFewCores {
+        /// Cores asked for.
+        cores: f64,
+        /// Cores that it needs.
+        least: f64,
+    },
     /// What was asked for makes no sense.
     #[error("invalid `{field}`: {fault}")]
     Invalid {

@@ -173,8 +173,8 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
 fn check_least(gpu: Milli, cpu: Milli) -> Result<(), HostError> {
     let least = |milli: u32| f64::from(milli) / 1000.0;
     if gpu.0 == 0 && cpu.0 < CPU_MILLI_MIN {
-        let (cores, most) = (least(cpu.0), least(CPU_MILLI_MIN));
-        return Err(invalid("cpus", format!("{cores}; a task without a GPU needs {most} or more")));
+        let (cores, least) = (least(cpu.0), least(CPU_MILLI_MIN));
+        return Err(HostError::TooFewCores { cores, least });
     }
     if gpu.0 > 0 && gpu.0 < GPU_MILLI_MIN {
         let (part, most) = (least(gpu.0), least(GPU_MILLI_MIN));

@@ -52,7 +52,7 @@ pub struct SubmitQuery {
             body = crate::api::Problem),
         (status = 409, description = "A job that it is to wait for did not finish well.",
             body = crate::api::Problem),
-        (status = 422, description = "The key was used for another request.",
+        (status = 422, description = "The key is of another request, or a task takes up nothing.",
             body = crate::api::Problem),
     ),
 )]

@@ -149,7 +149,9 @@ impl From<HostError> for Fault {
             | HostError::WeightIsSet { .. }
             | HostError::Enrolled { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
-            HostError::KeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            HostError::KeyReused { .. } | HostError::TooFewCores { .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             HostError::Stopped { .. } | HostError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Fault::new(status, error.to_string())

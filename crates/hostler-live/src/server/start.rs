@@ -22,7 +22,7 @@ use crate::host::{
     self, Command, DEFAULT_TENANT, Host, HostError, HostHandle, HostThread, PolicyBuilder,
     Principal, Secret, TokenView,
 };
-use crate::limits::{CALLERS_MAX, GUESSES_PER_SECOND, STREAMS_MAX};
+use crate::limits::{CALLERS_MAX, GUESSES_PART, STREAMS_MAX};
 use crate::store::{self, Batch, Role, Row, StoreError, TokenRow};
 
 /// File in the data folder with the token that the daemon made for an admin.
@@ -135,7 +135,8 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let (paths, document) = paths();
     let pulse = Pulse::new();
     tokio::spawn(pulse.clone().feel(handle.clone()));
-    let guesses = Rate { per_second: GUESSES_PER_SECOND, burst: GUESSES_PER_SECOND };
+    let guesses = rate.per_second * GUESSES_PART;
+    let guesses = Rate { per_second: guesses, burst: guesses.max(1.0) };
     let app = App(Arc::new(Parts {
         host: handle.clone(),
         buckets: Buckets::new(rate, CALLERS_MAX),
