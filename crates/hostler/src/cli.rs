@@ -139,8 +139,8 @@ pub struct Input {
 impl Input {
     /// Whether it is the embedded example, on its own machines and at its own speeds.
     pub fn is_example(&self) -> bool {
-        let Input { trace, cluster, scenario, throughputs, estimates: _ } = self;
-        trace.is_none() && cluster.is_none() && scenario.is_none() && throughputs.is_none()
+        let Input { trace, cluster, throughputs, scenario: _, estimates: _ } = self;
+        trace.is_none() && cluster.is_none() && throughputs.is_none()
     }
 }
 

@@ -33,7 +33,8 @@ pub struct Loaded {
 /// Everything but the jobs.
 struct Site {
     cluster: Cluster,
-    scenario: Option<(PathBuf, Scenario)>,
+    /// In the order in which they apply.
+    scenarios: Vec<(PathBuf, Scenario)>,
     table: Option<Throughputs>,
     model: Option<ModelFile>,
 }
@@ -41,7 +42,7 @@ struct Site {
 impl Site {
     fn workload(&self, trace: Trace) -> Result<Workload> {
         let mut workload = Workload::with_throughputs(trace, &self.cluster, self.table.as_ref())?;
-        if let Some((path, scenario)) = &self.scenario {
+        for (path, scenario) in &self.scenarios {
             scenario.apply(&mut workload).with_context(|| format!("`{}`", path.display()))?;
         }
         if let Some(model) = &self.model {
@@ -75,9 +76,10 @@ pub fn load(input: &Input) -> Result<Loaded> {
     let scenario = input.scenario.as_deref().map(read_scenario).transpose()?;
     let table = throughputs(input, scenario.as_ref())?;
     let model = input.estimates.as_deref().map(read_model).transpose()?;
+    // The example's speeds hold under every scenario, unless that has others.
     let own = input.is_example().then(|| (PathBuf::from("example"), example::scenario()));
-    let scenario = input.scenario.clone().zip(scenario).or(own);
-    let site = Site { cluster, scenario, table, model };
+    let scenarios = own.into_iter().chain(input.scenario.clone().zip(scenario)).collect();
+    let site = Site { cluster, scenarios, table, model };
     let workload = site.workload(trace)?;
     warn_of_gangs(workload.jobs_without_gang());
     if site.table.is_some() {

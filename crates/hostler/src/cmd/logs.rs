@@ -8,6 +8,7 @@ use hostler_live::client::query;
 
 use crate::cli::Logs;
 use crate::live::client;
+use crate::say::say;
 
 /// Seconds that one request waits for something new.
 const WAIT_SECS: u32 = 20;
@@ -16,7 +17,7 @@ const WAIT_SECS: u32 = 20;
 pub fn run(args: &Logs) -> Result<()> {
     let mut client = client()?;
     let mut offset = args.tail.map_or(0, |bytes| -i64::from(bytes));
-    let mut restart = None;
+    let (mut restart, mut printed) = (None, false);
     let mut out = std::io::stdout().lock();
     loop {
         let stream = if args.stderr { "stderr" } else { "stdout" };
@@ -37,7 +38,11 @@ pub fn run(args: &Logs) -> Result<()> {
             false => out.write_all(piece.text.as_bytes())?,
         }
         out.flush()?;
+        printed |= piece.bytes > 0;
         if piece.last || (piece.bytes == 0 && !args.follow) {
+            if !printed && !args.stderr && !args.json {
+                say("nothing on standard output; `--stderr` shows the other stream");
+            }
             return Ok(());
         }
         // The output of another start is read from its beginning.

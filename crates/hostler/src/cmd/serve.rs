@@ -1,7 +1,6 @@
 //! `hostler serve`.
 
 use std::future::Future;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,7 +50,7 @@ async fn serve(args: &Serve) -> Result<()> {
         say("first start; a token for an admin is kept where only this user reads it:");
         println!("hostler login {url}{} < {}", pin.unwrap_or_default(), file.display());
     }
-    tracing::info!(url, "serving");
+    tracing::info!(url, fingerprint = running.fingerprint(), "serving");
     let Some(part) = agent_options else { return Ok(running.until_told_to_stop().await?) };
     let agent = agent(args, part, &running).await?;
     tokio::select! {
@@ -168,7 +167,7 @@ pub fn start_log(options: &LogOptions) {
     };
     let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level);
     match options.log_format {
-        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Text => lines.with_ansi(false).init(),
         LogFormat::Json => lines.json().init(),
     }
 }

@@ -119,7 +119,7 @@ fn wait(client: &mut Client, accepted: Accepted) -> Result<()> {
         }
     }
     match bad {
-        Some(id) => bail!("job {id} did not finish well; see `hostler logs {id}`"),
+        Some(id) => bail!("job {id} did not finish well; see `hostler logs {id} --stderr`"),
         None => Ok(()),
     }
 }
