@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use hostler_live::api::Explanation;
-use hostler_live::job::JobView;
+use hostler_live::host::NodeView;
+use hostler_live::job::{JobState, JobView};
 
 use crate::cli::{Explain, Show};
 use crate::live::{asked, client, length, moment, now, print_json, state_name};
@@ -58,22 +59,47 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
 
 /// Why it waits.
 pub fn explain(args: &Explain) -> Result<()> {
-    let told: Explanation = client()?.get(&format!("/jobs/{}/explain", args.job))?;
+    let mut client = client()?;
+    let told: Explanation = client.get(&format!("/jobs/{}/explain", args.job))?;
     if args.json {
         return print_json(&told);
     }
     let state = state_name(told.state);
     let since = length(now() - told.since);
-    println!("job {} is {state} since {since} ({})", told.id, moment(told.since));
+    println!("job {} has been {state} for {since} (since {})", told.id, moment(told.since));
     if !told.reason.is_empty() {
         println!("because: {}", told.reason);
+    }
+    if told.state == JobState::Queued {
+        println!("free now: {}", free_now(&client.get::<Vec<NodeView>>("/nodes")?));
     }
     if !told.waits_for.is_empty() {
         let jobs: Vec<String> = told.waits_for.iter().map(u32::to_string).collect();
         println!("waits for: job {}", jobs.join(", job "));
     }
-    if let Some(start) = told.expected_start {
+    // What should have begun by now is no expectation any more.
+    if let Some(start) = told.expected_start.filter(|start| *start > now()) {
         println!("expected start: {} (in {})", moment(start), length(start - now()));
     }
     Ok(())
+}
+
+/// What nodes that take jobs have left: it shows what is missing for a job that waits.
+fn free_now(nodes: &[NodeView]) -> String {
+    let open: Vec<&NodeView> = nodes.iter().filter(|node| node.health == "up").collect();
+    let sum = |value: fn(&NodeView) -> f64| open.iter().map(|node| value(node)).sum::<f64>();
+    let (gpus, gpus_used) = (sum(|node| f64::from(node.gpus)), sum(|node| node.gpus_used));
+    let (cores, cores_used) = (sum(|node| node.cpus), sum(|node| node.cpus_used));
+    let gib = |mib: f64| mib / 1024.0;
+    let mem = gib(sum(|node| f64::from(node.mem_mib)));
+    let mem_used = gib(sum(|node| f64::from(node.mem_mib_used)));
+    format!(
+        "{:.1} of {gpus} GPUs, {:.1} of {cores} cores, {:.0} of {mem:.0} GiB; {} of {} nodes take \
+         jobs",
+        gpus - gpus_used,
+        cores - cores_used,
+        mem - mem_used,
+        open.len(),
+        nodes.len(),
+    )
 }
