@@ -230,7 +230,7 @@ fn without_tls_only_loopback_is_served() {
 
 #[test]
 fn too_much_at_once_is_refused() {
-    let daemon = Daemon::plain();
+    let daemon = Daemon::with_rate(1000.0);
     let large = json!({ "command": ["x".repeat(300 << 10)] });
     let answer = ask(&mut daemon.admin(), Method::POST, "/jobs", &[], Some(&large));
     assert_eq!(answer.status, 413);

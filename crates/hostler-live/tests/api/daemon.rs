@@ -54,8 +54,18 @@ pub fn runtime() -> Runtime {
 
 impl Daemon {
     pub fn start(certificate: Certificate) -> Daemon {
-        let (runtime, folder) = (runtime(), folder());
-        let running = runtime.block_on(server::start(settings(folder.clone(), certificate)));
+        Daemon::set_up(settings(folder(), certificate))
+    }
+
+    /// A daemon that hears so many requests a second of each token.
+    pub fn with_rate(per_second: f64) -> Daemon {
+        let rate = Rate { per_second, burst: per_second };
+        Daemon::set_up(Settings { rate, ..settings(folder(), Certificate::None) })
+    }
+
+    fn set_up(settings: Settings) -> Daemon {
+        let (runtime, folder) = (runtime(), settings.data.clone());
+        let running = runtime.block_on(server::start(settings));
         let running = running.expect("the daemon works");
         let admin = running.first_token().expect("a new store has no admin").to_owned();
         Daemon { runtime, running: Some(running), folder, admin }
