@@ -622,6 +622,7 @@ fn a_solver_is_asked_and_everything_goes_on_until_it_answers() {
                 to n1: start lease1 job3 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20001
                 solve 1
             9 solved
+                solve 2
             10 policy fifo
                 done
             11 n1 0 ended 0

@@ -85,7 +85,7 @@ impl Policy for Rounds {
         self.roster.refresh(view);
         self.turn_away(view, plan);
         let begins = wake == Wake::Round;
-        if self.wants_solution(view, plan, begins) {
+        if self.wants_solution(view, begins) {
             match self.solution_due(view) {
                 // The answer comes at once, or the next question finds it outstanding.
                 None => return plan.solve(),
@@ -115,14 +115,12 @@ impl Rounds {
         }
     }
 
-    /// Whether a solution would be of use now: inside a round, only to those who wait, and only
-    /// when something is free for them.
-    fn wants_solution(&self, view: &View<'_>, plan: &Plan<'_>, begins: bool) -> bool {
-        let room = || free_gpus(view, plan).iter().any(|milli| *milli > 0);
+    /// Whether a solution would be of use now: inside a round, only to those who wait.
+    fn wants_solution(&self, view: &View<'_>, begins: bool) -> bool {
         let waits = || self.roster.waiting(view).next().is_some();
         view.solve_asked().is_none()
             && view.solution_is_stale()
-            && (begins || (self.rules.reuse && waits() && room()))
+            && (begins || (self.rules.reuse && waits()))
     }
 
     /// When the next solution may come; none when it may come now. What was solved before time
