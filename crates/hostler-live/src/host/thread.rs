@@ -94,6 +94,7 @@ impl HostThread {
             links: BTreeMap::new(),
             slots: 0,
             lost: Vec::new(),
+            looks: Vec::new(),
             tokens_seen: 0,
         };
         let thread = std::thread::Builder::new().name("host".to_owned()).spawn(|| body.run());
@@ -316,6 +317,9 @@ struct Body {
     slots: u64,
     /// Connections that were too slow.
     lost: Vec<SessionId>,
+    /// Who looks after this batch. Kept until the fault is known when there is one: whoever was
+    /// forgotten before would be told that the daemon was.
+    looks: Vec<Look>,
     tokens_seen: u64,
 }
 
@@ -348,19 +352,18 @@ impl Body {
 
     fn serve(&mut self) -> Result<(), HostError> {
         loop {
-            let mut looks = Vec::new();
             let mut inputs: Vec<Input> =
                 self.lost.drain(..).map(|session| Input::AgentLost { session }).collect();
             let mut stop = false;
             let patience = self.patience();
             match self.inbox.recv_timeout(patience) {
-                Ok(message) => stop |= self.sort(message, &mut inputs, &mut looks),
+                Ok(message) => stop |= self.sort(message, &mut inputs),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
-            while inputs.len() + looks.len() < INPUTS_PER_BATCH_MAX && !stop {
+            while inputs.len() + self.looks.len() < INPUTS_PER_BATCH_MAX && !stop {
                 let Ok(message) = self.inbox.try_recv() else { break };
-                stop |= self.sort(message, &mut inputs, &mut looks);
+                stop |= self.sort(message, &mut inputs);
             }
             if self.solver.panicked {
                 return Err(panicked());
@@ -370,7 +373,7 @@ impl Body {
             self.publish_tokens();
             effects.into_iter().for_each(|effect| self.carry_out(effect));
             self.solve()?;
-            looks.into_iter().for_each(|look| look(&self.host));
+            std::mem::take(&mut self.looks).into_iter().for_each(|look| look(&self.host));
             if stop {
                 return self.host.close();
             }
@@ -404,7 +407,7 @@ impl Body {
     }
 
     /// Puts a message where it belongs; tells whether it asks to stop.
-    fn sort(&mut self, message: Message, inputs: &mut Vec<Input>, looks: &mut Vec<Look>) -> bool {
+    fn sort(&mut self, message: Message, inputs: &mut Vec<Input>) -> bool {
         match message {
             Message::Command(by, command, reply) => {
                 self.slots += 1;
@@ -421,7 +424,7 @@ impl Body {
                 }
                 inputs.push(*input);
             }
-            Message::Look(look) => looks.push(look),
+            Message::Look(look) => self.looks.push(look),
             Message::Solved(number, answer) => {
                 self.solver.busy = false;
                 self.solver.panicked = answer.is_none();
