@@ -19,7 +19,8 @@ use crate::wire::Machine;
 pub struct NodeView {
     /// Its name.
     pub name: String,
-    /// `up`, `draining` (a person said so), `silent` (its agent does not answer) or `down`.
+    /// `up`, `draining` (a person said so), `silent` (its agent does not answer), `resting` (job
+    /// after job could not start there, or its agent has not connected yet) or `down`.
     pub health: String,
     /// Whether its agent is connected.
     pub connected: bool,

@@ -21,7 +21,7 @@ pub(super) struct Row {
     pub(super) rates: Arc<[f64]>,
     /// Thousandths of GPUs that it asks for.
     pub(super) gpu_milli: u64,
-    /// Whether the profile is measured, so that steps are its own.
+    /// Steps per second of the run that run times refer to.
     pub(super) reference: f64,
 }
 

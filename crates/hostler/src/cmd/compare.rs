@@ -6,7 +6,6 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use hostler_core::id::NodeId;
 use hostler_core::metrics::{Heat, Metrics, Series, Summary, Which, percentile};
-use hostler_core::policy::Need;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
@@ -120,6 +119,9 @@ pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String>
 const SOLVING_JOBS: usize = 1000;
 const SOLVING_SECS: i64 = 360;
 
+/// The setting of every policy that solves: the least time between two solutions.
+const SOLVING_GAP: &str = "gap_secs";
+
 /// The policies that were asked for, or all.
 fn choose(args: &Compare) -> Result<Vec<Chosen>> {
     if args.policies.is_empty() {
@@ -132,13 +134,16 @@ fn choose(args: &Compare) -> Result<Vec<Chosen>> {
 
 /// Has policies that solve do so less often where there is much to solve.
 fn solve_less(chosen: &mut [Chosen], workload: &Workload) -> Option<String> {
-    let solving = chosen.iter_mut().filter(|policy| policy.def.needs.contains(&Need::Speeds));
+    let solves = |policy: &&mut Chosen| {
+        policy.def.settings.iter().any(|setting| setting.name == SOLVING_GAP)
+    };
+    let solving = chosen.iter_mut().filter(solves);
     let solving: Vec<&mut Chosen> = solving.collect();
     if solving.is_empty() || workload.job_count() <= SOLVING_JOBS {
         return None;
     }
     for policy in solving {
-        policy.settings.insert("gap_secs".to_owned(), SOLVING_SECS.into());
+        policy.settings.insert(SOLVING_GAP.to_owned(), SOLVING_SECS.into());
     }
     Some(format!(
         "Policies that share time out solve every {SOLVING_SECS} s at most here; one that is named \
