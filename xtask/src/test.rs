@@ -94,7 +94,9 @@ fn check(root: &Path) -> Result<()> {
 
 fn tests(root: &Path) -> Result<()> {
     ensure_test_packages(root);
-    succeed(&mut cargo(root, &["test", "--workspace"]))
+    succeed(&mut cargo(root, &["test", "--workspace"]))?;
+    // Benchmarks that nobody runs break unseen.
+    succeed(&mut cargo(root, &["test", "-p", "hostler", "--bench", "live", "--", "short"]))
 }
 
 fn documentation(root: &Path) -> Result<()> {

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hostler_live::api::MadeToken;
+use hostler_live::server::ADMIN_TOKEN;
 
 use crate::http::Http;
 
@@ -44,7 +45,9 @@ impl Daemon {
         BufReader::new(out).read_line(&mut line).expect("the daemon speaks");
         let words: Vec<&str> = line.split_whitespace().collect();
         let address = words[2].trim_start_matches("http://").to_owned();
-        Daemon { folder, process, agent: None, address, token: words[4].to_owned() }
+        let token = std::fs::read_to_string(folder.join("data").join(ADMIN_TOKEN));
+        let token = token.expect("the first start leaves a token").trim().to_owned();
+        Daemon { folder, process, agent: None, address, token }
     }
 
     pub async fn client(&self) -> Http {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use hostler_core::id::LeaseId;
-use hostler_live::api::{Accepted, MadeToken};
+use hostler_live::api::{Accepted, Enrolled, MadeToken};
+use hostler_live::host::hash_of;
 use hostler_live::wire::{
     AGENT_PATH, FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskExit, ToAgent,
 };
@@ -18,40 +19,37 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::daemon::Daemon;
-use crate::load;
-
-const NODES: u32 = 5_000;
-const WAITING: u32 = 50_000;
+use crate::http::Http;
+use crate::{Size, load};
 
 /// Jobs that end in a second, over all nodes.
 const ENDS_PER_SECOND: u32 = 50;
 
-const SECONDS: u64 = 30;
-
 /// Seconds between beats of one node.
 const BEAT_SECS: u64 = 5;
 
-pub async fn measure() {
+pub async fn measure(size: &Size) {
+    let nodes = size.nodes;
     let policy = std::env::var("HOSTLER_BENCH_POLICY");
     let policy = policy.unwrap_or_else(|_| "kind = \"fifo-backfill\"\n".to_owned());
     let daemon = Daemon::start("decisions", &policy);
     let mut client = daemon.client().await;
     let (ended, running) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (ends, mut ready) = mpsc::unbounded_channel();
-    connect(&daemon, &ends, &ended, &running).await;
-    while client.figure("agents_connected").await < f64::from(NODES) {
+    connect(&daemon, nodes, &ends, &ended, &running).await;
+    while client.figure("agents_connected").await < f64::from(nodes) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    println!("decisions: {NODES} nodes are connected, memory {:.0} MiB", daemon.memory_mib().0);
-    fill(&mut client).await;
-    while running.load(Ordering::Relaxed) < u64::from(NODES) {
+    println!("decisions: {nodes} nodes are connected, memory {:.0} MiB", daemon.memory_mib().0);
+    fill(&mut client, size).await;
+    while running.load(Ordering::Relaxed) < u64::from(nodes) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let (load, before) = (load(), client.text("GET", "/metrics", "").await);
     let (waiting, spent) = (client.figure("queue_depth").await, daemon.processor_secs().0);
     let begun = Instant::now();
     let mut turn = 0;
-    while begun.elapsed() < Duration::from_secs(SECONDS) {
+    while begun.elapsed() < Duration::from_secs(size.decision_secs) {
         turn += 1;
         tokio::time::sleep_until((begun + Duration::from_secs(1) * turn / ENDS_PER_SECOND).into())
             .await;
@@ -67,7 +65,7 @@ pub async fn measure() {
     let spent = daemon.processor_secs().0 - spent;
     let (now, most) = daemon.memory_mib();
     println!(
-        "decisions: {NODES} nodes, {waiting} jobs wait, {} jobs ended in {wall:.0} s",
+        "decisions: {nodes} nodes, {waiting} jobs wait, {} jobs ended in {wall:.0} s",
         ended.load(Ordering::Relaxed),
     );
     for (name, goal) in [("decision_seconds", " (goal 10 ms)"), ("commit_seconds", "")] {
@@ -97,12 +95,13 @@ fn shape(number: u32) -> String {
 }
 
 /// Fills all nodes, and then the queue.
-async fn fill(client: &mut crate::http::Http) {
+async fn fill(client: &mut Http, size: &Size) {
     let whole = format!(
-        r#"{{"command":["python"],"gpus":8,"cpus":8,"estimate_secs":3600,"array":{NODES}}}"#
+        r#"{{"command":["python"],"gpus":8,"cpus":8,"estimate_secs":3600,"array":{}}}"#,
+        size.nodes
     );
     let _: Accepted = client.post("/jobs", &whole).await;
-    for number in 0..WAITING / 1_000 {
+    for number in 0..size.waiting_thousands {
         let _: Accepted =
             client.post("/jobs", &format!(r#"{{{},"array":1000}}"#, shape(number))).await;
     }
@@ -111,19 +110,26 @@ async fn fill(client: &mut crate::http::Http) {
 type Ends = mpsc::UnboundedSender<mpsc::UnboundedSender<()>>;
 
 /// Enrols and connects all nodes.
-async fn connect(daemon: &Daemon, ends: &Ends, ended: &Arc<AtomicU64>, running: &Arc<AtomicU64>) {
+async fn connect(
+    daemon: &Daemon,
+    nodes: u32,
+    ends: &Ends,
+    ended: &Arc<AtomicU64>,
+    running: &Arc<AtomicU64>,
+) {
     let mut callers = Vec::new();
     for first in 0..50 {
         let (address, mut admin) = (daemon.address.clone(), daemon.client().await);
         let (ends, ended, running) = (ends.clone(), ended.clone(), running.clone());
         callers.push(tokio::spawn(async move {
-            for number in (first..NODES).step_by(50) {
+            for number in (first..nodes).step_by(50) {
                 let name = format!("node-{number:04}");
                 let body = format!(r#"{{"role":"agent","name":"{name}"}}"#);
                 let made: MadeToken = admin.post("/tokens", &body).await;
-                let mut agent = crate::http::Http::connect(&address, &made.token).await;
-                let body = format!(r#"{{"node":"{name}"}}"#);
-                let made: MadeToken = agent.post("/agents/enrol", &body).await;
+                let mut agent = Http::connect(&address, &made.token).await;
+                let own = format!("the secret of {name}");
+                let body = format!(r#"{{"node":"{name}","hash":"{}"}}"#, hash_of(&own));
+                let _: Enrolled = agent.post("/agents/enrol", &body).await;
                 let node = Node {
                     machine: machine(name, number),
                     ends: ends.clone(),
@@ -131,7 +137,7 @@ async fn connect(daemon: &Daemon, ends: &Ends, ended: &Arc<AtomicU64>, running: 
                     running: running.clone(),
                 };
                 let stream = TcpStream::connect(&address).await.expect("the daemon listens");
-                tokio::spawn(node.live(address.clone(), made.token, stream));
+                tokio::spawn(node.live(address.clone(), own, stream));
             }
         }));
     }

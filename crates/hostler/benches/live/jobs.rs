@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 use hostler_live::api::Accepted;
 
 use crate::daemon::Daemon;
-use crate::load;
-
-const JOBS: usize = 2_000;
+use crate::{Size, load};
 
 /// Callers at a time.
 const CALLERS: usize = 16;
 
-pub async fn measure() {
+pub async fn measure(size: &Size) {
+    let wanted = size.jobs;
     let mut daemon = Daemon::start("jobs", "kind = \"fifo-backfill\"\n");
     daemon.start_agent("64xV100").await;
     let mut client = daemon.client().await;
@@ -21,7 +20,7 @@ pub async fn measure() {
     for _ in 0..CALLERS {
         let mut client = daemon.client().await;
         callers.push(tokio::spawn(async move {
-            for _ in 0..JOBS / CALLERS {
+            for _ in 0..wanted / CALLERS {
                 let job = r#"{"command":["true"],"gpus":1}"#;
                 let _: Accepted = client.post("/jobs", job).await;
             }
@@ -33,7 +32,7 @@ pub async fn measure() {
     let submitted = begun.elapsed();
     loop {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        if client.figure("jobs_ended_total").await as usize >= JOBS {
+        if client.figure("jobs_ended_total").await as usize >= wanted {
             break;
         }
     }
@@ -41,18 +40,18 @@ pub async fn measure() {
     let page = client.text("GET", "/api/v1/history?state=finished&limit=1000", "").await;
     assert!(page.contains("\"exit_code\":0"), "jobs finished with code 0");
     let finished = client.text("GET", "/metrics", "").await;
-    let all = format!("hostler_jobs_ended_total{{state=\"finished\"}} {JOBS}");
+    let all = format!("hostler_jobs_ended_total{{state=\"finished\"}} {wanted}");
     assert!(finished.contains(&all), "every job finished");
     println!(
-        "jobs: {JOBS} of `true`, one agent, 64 GPUs: {:.0} jobs/s (goal 300) in {:.2} s; \
+        "jobs: {wanted} of `true`, one agent, 64 GPUs: {:.0} jobs/s (goal 300) in {:.2} s; \
          submitted after {:.2} s",
-        JOBS as f64 / wall.as_secs_f64(),
+        wanted as f64 / wall.as_secs_f64(),
         wall.as_secs_f64(),
         submitted.as_secs_f64(),
     );
     println!(
         "  processor time: daemon {:.2} ms, agent and jobs {:.2} ms for each job; load before {load}",
-        (after.0 - before.0) * 1e3 / JOBS as f64,
-        (after.1 - before.1) * 1e3 / JOBS as f64,
+        (after.0 - before.0) * 1e3 / wanted as f64,
+        (after.1 - before.1) * 1e3 / wanted as f64,
     );
 }

@@ -3,7 +3,9 @@
 //!
 //! Run with `cargo xtask bench-live`, or with the measurements to take: `cargo xtask bench-live
 //! jobs submits decisions`. Daemon and agent are processes of their own, built in release; what
-//! speaks to them lives here and takes its part of the machine.
+//! speaks to them lives here and takes its part of the machine. The word `short` takes the same
+//! measurements over so little that their figures say nothing: `cargo xtask test` asks in this way
+//! whether they still run.
 
 mod daemon;
 mod decisions;
@@ -13,20 +15,43 @@ mod submits;
 
 use std::time::Duration;
 
+/// How much is measured.
+struct Size {
+    /// Short jobs that run end to end.
+    jobs: usize,
+    /// How long jobs are submitted at a fixed rate.
+    submit_secs: u32,
+    /// Nodes of the large cluster.
+    nodes: u32,
+    /// Jobs that wait for them, in thousands.
+    waiting_thousands: u32,
+    /// How long decisions are watched.
+    decision_secs: u64,
+}
+
+const FULL: Size =
+    Size { jobs: 2_000, submit_secs: 20, nodes: 5_000, waiting_thousands: 50, decision_secs: 30 };
+
+const SHORT: Size =
+    Size { jobs: 64, submit_secs: 1, nodes: 8, waiting_thousands: 1, decision_secs: 1 };
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let (sizes, words): (Vec<String>, Vec<String>) =
+        words.into_iter().partition(|word| word == "short");
+    let size = if sizes.is_empty() { &FULL } else { &SHORT };
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("threads can be started");
     println!("load of the machine {} (processors {})", load(), processors());
     if wanted("jobs") {
-        runtime.block_on(jobs::measure());
+        runtime.block_on(jobs::measure(size));
     }
     if wanted("submits") {
-        runtime.block_on(submits::measure());
+        runtime.block_on(submits::measure(size));
     }
     if wanted("decisions") {
-        runtime.block_on(decisions::measure());
+        runtime.block_on(decisions::measure(size));
     }
 }
 

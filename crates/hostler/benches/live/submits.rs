@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use hostler_live::api::Accepted;
 
 use crate::daemon::Daemon;
-use crate::{load, millis, quantile};
+use crate::http::Http;
+use crate::{Size, load, millis, quantile};
 
 const PER_SECOND: u32 = 500;
-const SECONDS: u32 = 20;
 
 /// Callers at a time: each sends at its own fixed times, however long answers take.
 const CALLERS: u32 = 50;
 
-pub async fn measure() {
+pub async fn measure(size: &Size) {
     let mut daemon = Daemon::start("submits", "kind = \"fifo-backfill\"\n");
     daemon.start_agent("8xV100").await;
     let mut client = daemon.client().await;
@@ -23,10 +23,11 @@ pub async fn measure() {
     let load = load();
     let begun = Instant::now() + Duration::from_millis(100);
     let before = daemon.processor_secs();
+    let turns = PER_SECOND * size.submit_secs / CALLERS;
     let mut callers = Vec::new();
     for number in 0..CALLERS {
         let client = daemon.client().await;
-        callers.push(tokio::spawn(call(client, begun, number)));
+        callers.push(tokio::spawn(call(client, begun, number, turns)));
     }
     let mut waits = Vec::new();
     for caller in callers {
@@ -54,9 +55,9 @@ pub async fn measure() {
 }
 
 /// Waits of one caller, counted from when the request was due.
-async fn call(mut client: crate::http::Http, begun: Instant, number: u32) -> Vec<Duration> {
+async fn call(mut client: Http, begun: Instant, number: u32, turns: u32) -> Vec<Duration> {
     let mut waits = Vec::new();
-    for turn in 0..PER_SECOND * SECONDS / CALLERS {
+    for turn in 0..turns {
         let due = begun + Duration::from_secs(1) * (turn * CALLERS + number) / PER_SECOND;
         tokio::time::sleep_until(due.into()).await;
         let job = r#"{"command":["python","train.py"],"gpus":1,"estimate_secs":600}"#;
