@@ -5,6 +5,8 @@
 //! times the linking ones; a full matrix costs what it always costs. No pivoting: the caller orders
 //! the rows and knows the sign of each pivot.
 
+use super::vector::dot;
+
 /// Part of a diagonal entry that is rounding.
 const PIVOT_MIN: f64 = 1e-15;
 
@@ -95,18 +97,4 @@ impl Skyline {
             }
         }
     }
-}
-
-fn dot(left: &[f64], right: &[f64]) -> f64 {
-    // Four sums side by side: one would wait for itself.
-    let mut sums = [0.0; 4];
-    let (left_fours, left_rest) = left.as_chunks::<4>();
-    let (right_fours, right_rest) = right.as_chunks::<4>();
-    for (one, other) in left_fours.iter().zip(right_fours) {
-        for lane in 0..4 {
-            sums[lane] += one[lane] * other[lane];
-        }
-    }
-    let rest: f64 = left_rest.iter().zip(right_rest).map(|(one, other)| one * other).sum();
-    sums[0] + sums[1] + sums[2] + sums[3] + rest
 }
