@@ -141,7 +141,7 @@ impl Rounds {
     fn begin_round(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
         let mark = plan.mark();
         let mut walk = Walk::new(view, free_gpus(view, plan));
-        let mut round = NewRound::default();
+        let mut round = NewRound::new(view.lease_count());
         for lease in self.leases(view) {
             let model = view.model_of(lease).expect("who takes turns has GPUs");
             if plan.has_lease(lease.id) {
@@ -184,7 +184,7 @@ impl Rounds {
         walk: &mut Walk,
         view: &View<'_>,
     ) -> (Vec<Pick<'a>>, Vec<&'a Candidate>) {
-        let (mut picks, mut rest) = (Vec::new(), Vec::new());
+        let (mut picks, mut rest) = (Vec::new(), Vec::with_capacity(candidates.len()));
         for candidate in candidates {
             if !walk.admits(candidate) {
                 rest.push(candidate);
@@ -327,7 +327,6 @@ impl Rounds {
 type Pick<'a> = (&'a Candidate, Option<Seated>);
 
 /// The turns of a round that is about to begin.
-#[derive(Default)]
 struct NewRound {
     turns: Vec<Turn>,
     /// Leases that go on.
@@ -339,6 +338,16 @@ struct NewRound {
 }
 
 impl NewRound {
+    /// A round in which nobody has a turn yet, with room for about so many.
+    fn new(about: usize) -> NewRound {
+        NewRound {
+            turns: Vec::with_capacity(about),
+            kept: Vec::with_capacity(about),
+            lifted: Vec::with_capacity(about),
+            starts: Vec::new(),
+        }
+    }
+
     /// Lets picks that have a seat keep it, and answers the others: those come last.
     fn keep<'a, 'b>(&mut self, picks: &'b [Pick<'a>]) -> &'b [Pick<'a>] {
         let may_stay = |seated: Seated| {

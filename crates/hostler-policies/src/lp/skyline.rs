@@ -42,10 +42,14 @@ impl Skyline {
         self.values.fill(0.0);
     }
 
-    /// Adds to an entry at or below the diagonal.
-    pub fn add(&mut self, row: usize, column: usize, value: f64) {
-        let at = self.starts[row] + column - self.first[row];
-        self.values[at] += value;
+    /// Where an entry at or below the diagonal is kept.
+    pub fn spot(&self, row: usize, column: usize) -> usize {
+        self.starts[row] + column - self.first[row]
+    }
+
+    /// Adds to the entry that is kept there.
+    pub fn add(&mut self, spot: usize, value: f64) {
+        self.values[spot] += value;
     }
 
     /// Replaces the matrix by its factors. `negative` says which pivots are below 0.

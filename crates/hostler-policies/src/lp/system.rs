@@ -15,6 +15,9 @@ pub(super) struct System {
     is_wide: Vec<bool>,
     /// Place among the equations of the row of each entry.
     places: Vec<u32>,
+    /// Where products of two entries of a column go, column by column; then the diagonal, row by
+    /// row; then the entries of wide columns, each after its own diagonal.
+    spots: Vec<usize>,
     /// Value of each column over its reduced cost, at the point of the factors.
     theta: Vec<f64>,
     /// Slack of each row over its price, there.
@@ -45,9 +48,28 @@ impl System {
                 first[high] = first[high].min(low);
             }
         }
+        let places: Vec<u32> = problem.rows.iter().map(|&row| place(row as usize) as u32).collect();
+        let matrix = Skyline::new(first);
+        let mut spots = Vec::new();
+        let mut note = |one: usize, other: usize| {
+            spots.push(matrix.spot(one.max(other), one.min(other)));
+        };
+        for column in (0..problem.columns()).filter(|&column| !is_wide[column]) {
+            let places = &places[problem.starts[column]..problem.starts[column + 1]];
+            for (at, &place) in places.iter().enumerate() {
+                places[..=at].iter().for_each(|&other| note(place as usize, other as usize));
+            }
+        }
+        (0..problem.rows()).for_each(|row| note(place(row), place(row)));
+        for (number, &column) in wide.iter().enumerate() {
+            let own = local + number;
+            note(own, own);
+            problem.entries(column).for_each(|(row, _)| note(place(row), own));
+        }
         System {
-            places: problem.rows.iter().map(|&row| place(row as usize) as u32).collect(),
-            matrix: Skyline::new(first),
+            places,
+            spots,
+            matrix,
             local,
             wide,
             is_wide,
@@ -71,32 +93,26 @@ impl System {
         self.diagonal.clear();
         self.diagonal.extend(diagonal);
         self.matrix.clear();
-        let (local, shift) = (self.local, self.wide.len());
+        let mut spots = self.spots.iter().copied();
+        let mut add = |value: f64| {
+            self.matrix.add(spots.next().expect("there is a spot for each entry"), value);
+        };
         for (column, &theta) in self.theta.iter().enumerate() {
             if self.is_wide[column] {
                 continue;
             }
-            let (places, values) = scaled.beside(column, &self.places);
-            for (at, (&place, value)) in places.iter().zip(values).enumerate() {
+            let (_, values) = scaled.column(column);
+            for (at, value) in values.iter().enumerate() {
                 let weight = value * theta;
-                for (&other, factor) in places[..=at].iter().zip(values) {
-                    self.matrix.add(place as usize, other as usize, weight * factor);
-                }
+                values[..=at].iter().for_each(|factor| add(weight * factor));
             }
         }
-        for (row, ratio) in self.diagonal.iter().enumerate() {
-            let place = if row < local { row } else { row + shift };
-            self.matrix.add(place, place, *ratio);
+        self.diagonal.iter().for_each(|ratio| add(*ratio));
+        for &column in &self.wide {
+            add(-1.0 / self.theta[column]);
+            scaled.column(column).1.iter().for_each(|value| add(-value));
         }
-        for (number, &column) in self.wide.iter().enumerate() {
-            let own = local + number;
-            self.matrix.add(own, own, -1.0 / self.theta[column]);
-            let (places, values) = scaled.beside(column, &self.places);
-            for (&place, value) in places.iter().zip(values) {
-                let place = place as usize;
-                self.matrix.add(place.max(own), place.min(own), -value);
-            }
-        }
+        let (local, shift) = (self.local, self.wide.len());
         self.matrix.factor(|row| row >= local && row < local + shift);
     }
 
