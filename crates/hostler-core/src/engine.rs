@@ -208,10 +208,10 @@ impl<Watcher: Watch> Engine<Watcher> {
         let mut result = Ok(());
         for decision in decisions {
             let booked = match decision {
-                Decision::Start { placement, .. } => plan.claim((**placement).clone()),
+                Decision::Start { placement, .. } => plan.claim(Arc::clone(placement)),
                 Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
                     plan.lift(*lease);
-                    plan.claim((**placement).clone())
+                    plan.claim(Arc::clone(placement))
                 }
                 _ => Ok(()),
             };

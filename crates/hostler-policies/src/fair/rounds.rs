@@ -260,7 +260,7 @@ impl Rounds {
                 let spec = &view.job(*one).expect("it waits").spec;
                 let beside = seats::partner(view, turn.team, *one);
                 let beside = beside.and_then(|placement| seats::beside(&placement, spec));
-                beside.map(|placement| vec![(*one, placement)])
+                beside.map(|placement| vec![(*one, Arc::new(placement))])
             }
             (None, _) | (Some(_), _) => seats::place_team(view, place, plan.free(), turn),
         };
@@ -334,7 +334,7 @@ struct NewRound {
     /// Leases that go on only with a turn, by id.
     lifted: Vec<LeaseId>,
     /// Starts, with the place found on trial.
-    starts: Vec<(JobId, Placement)>,
+    starts: Vec<(JobId, Arc<Placement>)>,
 }
 
 impl NewRound {
@@ -380,8 +380,7 @@ impl NewRound {
         let mark = plan.mark();
         if let Some(seated) = seated {
             let placement = |id: LeaseId| {
-                let lease = view.lease(id).expect("a seat is a live lease");
-                (*lease.placement).clone()
+                Arc::clone(&view.lease(id).expect("a seat is a live lease").placement)
             };
             if seated.leases().all(|lease| plan.claim(placement(lease)).is_ok()) {
                 self.kept.extend(seated.leases());
@@ -393,7 +392,7 @@ impl NewRound {
         let Some(seats) = seats::place_team(view, place, plan.free(), turn) else {
             return false;
         };
-        if !seats.iter().all(|(_, placement)| plan.claim(placement.clone()).is_ok()) {
+        if !seats.iter().all(|(_, placement)| plan.claim(Arc::clone(placement)).is_ok()) {
             plan.undo_to(mark);
             return false;
         }

@@ -39,16 +39,16 @@ pub(super) fn place_team(
     place: &dyn Place,
     free: &Capacity,
     turn: Turn,
-) -> Option<Vec<(JobId, Placement)>> {
+) -> Option<Vec<(JobId, Arc<Placement>)>> {
     let first = view.job(turn.team.first)?;
     let whole = place_alone(place, free, &first.spec, turn.model)?;
     let Some(second) = turn.team.second else {
-        return Some(vec![(first.id, whole)]);
+        return Some(vec![(first.id, Arc::new(whole))]);
     };
     let mem = view.model(turn.model).mem;
     let halves = halve(&whole, mem);
     let beside = beside(&halves, &view.job(second)?.spec)?;
-    Some(vec![(first.id, halves), (second, beside)])
+    Some(vec![(first.id, Arc::new(halves)), (second, Arc::new(beside))])
 }
 
 /// The same devices, half of each.
