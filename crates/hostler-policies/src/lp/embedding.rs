@@ -23,6 +23,8 @@ const STEP_MIN: f64 = 1e-6;
 const STEP_MAX: f64 = 0.999;
 /// Least part of the mean that products are sent back to.
 const CENTRE_MIN: f64 = 1e-4;
+/// Gap above which the next steps see to what rounding leaves of this one.
+const ROUGH: f64 = 1e-3;
 /// How far inside a start is that needs no shift.
 const INSIDE: f64 = 0.01;
 /// Rounds of scaling, and the size below which a row or a column counts as empty.
@@ -275,6 +277,7 @@ impl Embedding {
     /// One step of the method.
     fn advance(&mut self, rest: &Residuals) {
         self.measure();
+        self.frame.system.refines = rest.gap < ROUGH;
         self.frame.factor();
         let gains = std::mem::take(&mut self.frame.gains);
         self.frame.solve(&gains, &self.bounds, &mut self.first);

@@ -24,6 +24,8 @@ pub(super) struct System {
     diagonal: Vec<f64>,
     answer: Vec<f64>,
     rest: Vec<f64>,
+    /// Whether answers are corrected by what the factors left undone.
+    pub refines: bool,
 }
 
 impl System {
@@ -77,6 +79,7 @@ impl System {
             diagonal: Vec::new(),
             answer: Vec::new(),
             rest: Vec::new(),
+            refines: true,
         }
     }
 
@@ -138,6 +141,9 @@ impl System {
         debug_assert_eq!(right.len(), self.diagonal.len() + shift, "one side for each row");
         self.answer.clone_from(right);
         self.matrix.solve(&mut self.answer);
+        if !self.refines {
+            return;
+        }
         self.subtract(scaled);
         self.matrix.solve(&mut self.rest);
         self.answer.iter_mut().zip(&self.rest).for_each(|(value, rest)| *value += rest);
