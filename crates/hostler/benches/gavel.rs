@@ -110,7 +110,7 @@ const ROUND_POLICIES: &[(&str, &str)] = &[
     ("kind = 'makespan'", "published = true"),
     ("kind = 'max-throughput'", "published = true"),
     ("kind = 'fifo-fastest'", "published = true"),
-    ("kind = 'allox'", ""),
+    ("kind = 'allox'", "ahead = false"),
     ("kind = 'isolated'", ""),
 ];
 
