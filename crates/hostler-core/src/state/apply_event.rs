@@ -6,12 +6,15 @@
 use std::sync::Arc;
 
 use super::{Change, ClusterState};
-use crate::cluster::{Health, Node, NodeSpec, Power};
+use crate::cluster::{Health, Node, NodeSpec, Power, Share};
 use crate::decision::StopWhy;
 use crate::event::{Event, Outcome};
 use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey};
 use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
-use crate::limits::{DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, START_FAILURES_MAX};
+use crate::limits::{
+    DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, PACKED_FAILURES_MAX, START_FAILURES_MAX,
+};
+use crate::placement::Placement;
 use crate::profile::Profile;
 use crate::reason::Reason;
 use crate::units::{Milli, Span, Time};
@@ -372,8 +375,7 @@ impl ClusterState {
             StopWhy::TimeLimit => self.finish(lease.job, Ending::TimedOut, watch),
             StopWhy::NodeFailed => self.requeue(lease.job, Reason::NodeFailed),
             StopWhy::NoAnswer => {
-                job.ledger.start_failures += 1;
-                if job.ledger.start_failures > START_FAILURES_MAX {
+                if one_failure_too_many(job, &lease.placement) {
                     self.finish(lease.job, Ending::Failed, watch);
                 } else {
                     self.requeue(lease.job, Reason::StartFailed);
@@ -424,4 +426,16 @@ impl ClusterState {
             self.loads.insert(id, per_kilosecond);
         }
     }
+}
+
+/// Counts a start that failed; whether that was the last one that the job has.
+fn one_failure_too_many(job: &mut Job, placement: &Placement) -> bool {
+    let whole = job.spec.gangs.iter().all(|gang| !gang.demand.gpu.is_fraction());
+    let mut slices = placement.parts.iter().flat_map(|part| &part.slices);
+    if whole && slices.any(|slice| slice.share != Share::Whole) {
+        job.ledger.packed_failures += 1;
+        return job.ledger.packed_failures > PACKED_FAILURES_MAX;
+    }
+    job.ledger.start_failures += 1;
+    job.ledger.start_failures > START_FAILURES_MAX
 }

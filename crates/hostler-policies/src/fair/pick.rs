@@ -15,6 +15,7 @@ use hostler_core::view::View;
 use serde::{Deserialize, Serialize};
 
 use super::roster::{Roster, Row};
+use super::solver::runs_together;
 
 /// In which order GPU models are dealt out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,10 +218,11 @@ impl Ranking {
         })
     }
 
-    /// Pairs that have an account.
+    /// Pairs that have an account, and have not failed since it was solved for.
     fn pairs(&self, view: &View<'_>) -> Vec<Turn> {
         let accounts = view.pair_accounts().filter(|(_, _, account)| account.share > 0);
-        accounts.map(|(team, model, _)| Turn { team, model }).collect()
+        let turns = accounts.map(|(team, model, _)| Turn { team, model });
+        turns.filter(|turn| runs_together(view, *turn)).collect()
     }
 }
 

@@ -28,7 +28,7 @@ use hostler_core::view::View;
 use super::pick::{Candidate, ModelOrder, Ranking, Shuffles, Walk};
 use super::roster::Roster;
 use super::seats::{self, Seated};
-use super::solver::{FairSolver, Make, Question};
+use super::solver::{FairSolver, Make, Question, runs_together};
 use crate::allocate::Allocate;
 use crate::place::best_fit::BestFit;
 
@@ -256,6 +256,8 @@ impl Rounds {
         let place = &*self.rules.place;
         let seats = match (turn.team.second, &*waiting) {
             (_, []) => None,
+            // Their start failed, and it would again.
+            (Some(_), _) if !runs_together(view, turn) => None,
             (Some(_), [one]) => {
                 let spec = &view.job(*one).expect("it waits").spec;
                 let beside = seats::partner(view, turn.team, *one);
