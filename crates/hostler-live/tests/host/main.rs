@@ -4,6 +4,7 @@
 
 mod demand;
 mod nodes;
+mod speeds;
 mod starts;
 mod story;
 
