@@ -133,6 +133,18 @@ pub enum Sharing {
     BestEffort,
 }
 
+/// What people do to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobAction {
+    /// End it, running or not.
+    Cancel,
+    /// Keep it from starting while it waits.
+    Hold,
+    /// Let it go.
+    Release,
+}
+
 /// Where a job stands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]

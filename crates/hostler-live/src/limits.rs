@@ -38,6 +38,12 @@ pub const LEASES_MAX: usize = 8192;
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 
+/// Jobs that one request changes: as many as one submits, in one transaction, too.
+pub const CHANGED_JOBS_MAX: usize = ARRAY_JOBS_MAX as usize;
+
+/// Words for jobs in one such request.
+pub const SELECTIONS_MAX: usize = 1000;
+
 /// Characters of a name of a job, tenant, node or user.
 pub const NAME_CHARS_MAX: usize = 128;
 

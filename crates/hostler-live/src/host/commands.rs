@@ -23,8 +23,19 @@ impl Host {
             Command::Submit { request, key, tenant } => {
                 return self.submit(slot, by, *request, key, tenant);
             }
-            Command::Cancel { job, version } => return self.cancel(slot, by, job, version),
-            Command::Hold { job, held, version } => return self.hold(slot, by, job, held, version),
+            Command::Cancel { job, version } => {
+                self.cancel_job(by, job, version)?;
+                self.draft.job_replies.push((slot, job));
+                return Ok(());
+            }
+            Command::Hold { job, held, version } => {
+                self.hold_job(by, job, held, version)?;
+                self.draft.job_replies.push((slot, job));
+                return Ok(());
+            }
+            Command::ChangeMany { action, jobs } => {
+                return self.change_many(slot, by, action, &jobs);
+            }
             Command::ReadOutput { job, rank, stream, offset } => {
                 return self.read_output(slot, by, job, rank, stream, offset);
             }

@@ -7,7 +7,9 @@ use hostler_core::event::Event;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::job::{JobRequest, JobState, JobView};
+use crate::api::JobsChanged;
+use crate::job::{JobAction, JobRequest, JobState, JobView};
+use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
 use crate::wire::{FromAgent, LeaseReport, Machine, Stream, ToAgent};
 
@@ -137,6 +139,13 @@ pub enum Command {
         /// Only if it still has this version.
         version: Option<u64>,
     },
+    /// Do the same to many jobs; those that refuse keep no others from it.
+    ChangeMany {
+        /// What.
+        action: JobAction,
+        /// Which jobs.
+        jobs: Vec<Selection>,
+    },
     /// Let a node take nothing new, or let it again.
     Drain {
         /// Its name.
@@ -206,6 +215,8 @@ pub enum Answer {
     },
     /// The job as it is now.
     Job(Box<JobView>),
+    /// Many jobs as they are now.
+    Jobs(Box<JobsChanged>),
     /// The node as it is now.
     Node(Box<NodeView>),
     /// The tenant as it is now.

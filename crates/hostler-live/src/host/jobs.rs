@@ -199,7 +199,7 @@ impl Host {
     }
 
     /// A job that is over and the principal's business.
-    fn over(&mut self, by: &Principal, id: u32) -> Result<Option<JobRow>, HostError> {
+    pub(super) fn over(&mut self, by: &Principal, id: u32) -> Result<Option<JobRow>, HostError> {
         // One that ended in this very batch is not in the store yet.
         let over = match self.draft.ended.get(&id) {
             Some(row) => Some(row.clone()),
@@ -208,23 +208,20 @@ impl Host {
         Ok(over.filter(|row| by.sees(&row.tenant)))
     }
 
-    pub(super) fn cancel(
+    pub(super) fn cancel_job(
         &mut self,
-        slot: u64,
         by: &Principal,
         id: u32,
         version: Option<u64>,
     ) -> Result<(), HostError> {
         self.changeable(by, id, version)?;
-        self.draft.job_replies.push((slot, id));
         self.draft.touched.insert(id);
         self.fact(Event::Cancelled { job: JobId(id) });
         Ok(())
     }
 
-    pub(super) fn hold(
+    pub(super) fn hold_job(
         &mut self,
-        slot: u64,
         by: &Principal,
         id: u32,
         held: bool,
@@ -240,7 +237,6 @@ impl Host {
         live.changed |= live.row.facts.held != held;
         live.row.facts.held = held;
         self.draft.touched.insert(id);
-        self.draft.job_replies.push((slot, id));
         self.consider(id);
         self.drain();
         Ok(())

@@ -16,6 +16,7 @@ mod gang;
 mod holds;
 mod input;
 mod jobs;
+mod many;
 mod metrics;
 mod orders;
 mod progress;
@@ -55,6 +56,7 @@ use follow::Gathered;
 use gang::Stay;
 use holds::Tenants;
 use jobs::LiveJob;
+use many::ManyReply;
 use starts::FailedStarts;
 use tokens::Tokens;
 
@@ -154,6 +156,7 @@ struct Draft {
     effects: Vec<Effect>,
     /// Replies that show a job as it is after the batch.
     job_replies: Vec<(u64, u32)>,
+    many_replies: Vec<ManyReply>,
     /// Jobs that may have changed.
     touched: BTreeSet<u32>,
     /// Jobs that ended in this batch, to show them once more.

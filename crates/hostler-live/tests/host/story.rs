@@ -11,7 +11,7 @@ use hostler_core::units::{Span, Time};
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
-use hostler_live::job::{JobRequest, JobView};
+use hostler_live::job::{JobAction, JobRequest, JobView};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
@@ -24,8 +24,8 @@ use hostler_live::wire::{
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
 /// `running`, `ended CODE`, `killed`, `faulty` or `unknown`; a command such as
 /// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`, `quota gpus=2`,
-/// `policy KIND`, `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`; `restart` of the
-/// daemon, or `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the
+/// `policy KIND`, `cancel-all 1-3 7` and its like, `output JOB`; the answer to that one,
+/// `NODE piece REQUEST TEXT`; `restart` of the daemon, or `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the
 /// store; or `jobs`, `nodes` and `history` to look.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
@@ -234,7 +234,7 @@ fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
 }
 
 fn is_command(word: &str) -> bool {
-    ["cancel", "hold", "release", "output"].contains(&word)
+    ["cancel", "hold", "release", "output", "cancel-all", "hold-all", "release-all"].contains(&word)
 }
 
 fn command(words: &[&str]) -> Command {
@@ -253,6 +253,15 @@ fn command(words: &[&str]) -> Command {
         }
         ["hold", job] => Command::Hold { job: number(job), held: true, version: None },
         ["release", job] => Command::Hold { job: number(job), held: false, version: None },
+        [action @ ("cancel-all" | "hold-all" | "release-all"), jobs @ ..] => {
+            let action = match *action {
+                "cancel-all" => JobAction::Cancel,
+                "hold-all" => JobAction::Hold,
+                _ => JobAction::Release,
+            };
+            let jobs = jobs.iter().map(|job| job.parse().unwrap()).collect();
+            Command::ChangeMany { action, jobs }
+        }
         ["drain", node] => Command::Drain { node: node.to_string(), draining: true },
         ["undrain", node] => Command::Drain { node: node.to_string(), draining: false },
         ["output", job] => {
@@ -346,9 +355,21 @@ fn show_answer(text: &mut String, answer: &Answer) {
     match answer {
         Answer::Submitted { jobs, again } => {
             let again = if *again { ", as before" } else { "" };
-            writeln!(text, "    submitted {jobs:?}{again}").unwrap();
+            match jobs.len() {
+                0..100 => writeln!(text, "    submitted {jobs:?}{again}").unwrap(),
+                many => writeln!(text, "    submitted {many} jobs{again}").unwrap(),
+            }
         }
         Answer::Job(job) => show_job(text, job),
+        Answer::Jobs(changed) => {
+            for job in &changed.jobs {
+                let state = serde_json::to_value(job.state).unwrap();
+                writeln!(text, "    {} {}", job.id, state.as_str().unwrap()).unwrap();
+            }
+            for refused in &changed.refused {
+                writeln!(text, "    refused {}: {}", refused.jobs, refused.error).unwrap();
+            }
+        }
         Answer::Output(piece) => writeln!(text, "    output {}", piece.text).unwrap(),
         Answer::Node(node) => writeln!(text, "    {} {}", node.name, node.health).unwrap(),
         _ => writeln!(text, "    done").unwrap(),

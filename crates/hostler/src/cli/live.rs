@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
+use hostler_live::selection::Selection;
 
 use super::store::StoreArgs;
 
@@ -359,27 +360,37 @@ pub struct Logs {
 }
 
 /// End jobs, running or not.
+///
+/// The number of an array, which is that of its first job, means all of it; `12_0` is that first
+/// job alone. Jobs of ranges and arrays that are over are passed over. Where a job cannot be
+/// changed the others are, and the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler cancel 17
-  hostler cancel 17 18 19")]
+  hostler cancel 17 18 20-30
+  hostler cancel 12_3-7")]
 pub struct Cancel {
     #[command(flatten)]
     pub jobs: Jobs,
 }
 
 /// Keep waiting jobs from starting.
+///
+/// The number of an array means all of it, as with `hostler cancel`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler hold 17")]
+  hostler hold 17
+  hostler hold 12_3-7 40-45")]
 pub struct Hold {
     #[command(flatten)]
     pub jobs: Jobs,
 }
 
 /// Let held jobs go.
+///
+/// The number of an array means all of it, as with `hostler cancel`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -392,9 +403,9 @@ pub struct Release {
 /// Which jobs, by number.
 #[derive(Debug, Args)]
 pub struct Jobs {
-    /// Their numbers.
+    /// Jobs or arrays (17), ranges (12-40), or parts of an array by index (12_3, 12_3-7).
     #[arg(required = true, value_name = "JOB")]
-    pub jobs: Vec<u32>,
+    pub jobs: Vec<Selection>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -57,6 +57,34 @@ fn fractions_share_a_gpu_and_whole_ones_do_not() {
 }
 
 #[test]
+fn arrays_are_held_released_and_cancelled_as_a_whole() {
+    let cluster = Cluster::start("1xV100");
+    let running = cluster.submit(&["--gpus", "1", "--", "sleep", "600"]);
+    cluster.until(&running, "running");
+    let array: u32 =
+        cluster.submit(&["--array", "4", "--gpus", "1", "--", "true"]).parse().unwrap();
+    let (first, last) = (array.to_string(), (array + 3).to_string());
+    assert_eq!(cluster.text(&["hold", &first]), format!("jobs {first}-{last} are held\n"));
+    let one = format!("{array}_0");
+    assert_eq!(cluster.text(&["release", &one]), format!("job {first} is queued\n"));
+    let refused = cluster.run(&["hold", &running, &one]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&refused.stdout), format!("job {first} is held\n"));
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(words.contains(&format!("job {running} runs and cannot be held")), "{words}");
+    let range = format!("{array}-{}", array + 1);
+    let two = format!("jobs {first}-{} are cancelled\n", array + 1);
+    assert_eq!(cluster.text(&["cancel", &range]), two);
+    let rest = format!("jobs {}-{last} are cancelled\n", array + 2);
+    assert_eq!(cluster.text(&["cancel", &first]), rest);
+    let again = cluster.run(&["cancel", &first]);
+    assert!(again.status.success());
+    assert!(String::from_utf8_lossy(&again.stderr).starts_with("nothing to do"));
+    let wrong = cluster.run(&["cancel", "all"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
 fn arrays_dependencies_and_time_limits() {
     let cluster = Cluster::start("4xV100");
     let script = "echo $HOSTLER_ARRAY_INDEX";
