@@ -332,27 +332,33 @@ pub struct Explain {
 }
 
 /// Print the output of a job.
-#[derive(Debug, Args)]
+///
+/// Standard output of the job goes to standard output as it is; lines of its standard error go to
+/// standard error, each behind `err| `. Where one stream is chosen it goes to standard output.
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler logs 17
   hostler logs 17 -f
-  hostler logs 17 --stderr --rank 3 --tail 4000")]
+  hostler logs 17 --stderr --rank 3 --tail 20")]
 pub struct Logs {
     /// Its number.
     pub job: u32,
     /// Go on until the job ends.
     #[arg(short, long)]
     pub follow: bool,
-    /// Standard error instead of standard output.
+    /// Only standard output.
+    #[arg(long)]
+    pub stdout: bool,
+    /// Only standard error.
     #[arg(long)]
     pub stderr: bool,
     /// Which task.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rank: u32,
-    /// Only the last bytes.
-    #[arg(long, value_name = "BYTES")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    /// Only the last lines of each stream.
+    #[arg(long, value_name = "LINES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub tail: Option<u32>,
     /// Print pieces as JSON, one in a line.
     #[arg(long)]

@@ -11,6 +11,12 @@ fn exit_codes_output_and_files_come_back() {
     assert_eq!(view["exit_code"], 3);
     assert_eq!(cluster.text(&["logs", &job]).trim(), "out");
     assert_eq!(cluster.text(&["logs", &job, "-f", "--stderr"]), "err\n");
+    assert_eq!(cluster.text(&["logs", &job, "-f", "--stdout"]).trim(), "out");
+    for words in [&["logs", &job][..], &["logs", &job, "-f"]] {
+        let both = cluster.run(words);
+        assert_eq!(String::from_utf8_lossy(&both.stdout).trim(), "out");
+        assert_eq!(String::from_utf8_lossy(&both.stderr), "err| err\n");
+    }
     let file = "name: from-a-file\ncommand: [sh, -c, 'exit $CODE']\nenv: {CODE: '0'}\ntasks: 1\n";
     std::fs::write(cluster.folder().join("job.yaml"), file).unwrap();
     let job = cluster.submit(&["job.yaml", "--gpus", "1", "--wait"]);
@@ -54,6 +60,35 @@ fn fractions_share_a_gpu_and_whole_ones_do_not() {
     cluster.text(&["cancel", &one, &two]);
     cluster.until(&whole, "finished");
     assert_eq!(cluster.job(&one)["state"], "cancelled");
+}
+
+#[test]
+fn the_last_lines_are_shown_of_output_that_is_longer_than_one_answer() {
+    let cluster = Cluster::start("1xV100");
+    // Each line has 21 bytes and two characters of two: pieces begin in the middle of them.
+    let script = "i=10000; while [ $i -lt 30000 ]; do echo line $i is here üü; i=$((i+1)); done; \
+                  printf unfinished; echo wrong >&2";
+    let job = cluster.submit(&["--gpus", "1", "--wait", "--", "sh", "-c", script]);
+    let last = |lines: usize| {
+        let all = (10_000..30_000).map(|i| format!("line {i} is here üü\n"));
+        let all: Vec<String> = all.chain(["unfinished".to_owned()]).collect();
+        all[all.len().saturating_sub(lines)..].concat()
+    };
+    for lines in [1, 3, 9000, 1_000_000] {
+        let words = ["logs", &job, "--stdout", "--tail", &lines.to_string()];
+        assert!(cluster.text(&words) == last(lines), "{lines} lines");
+    }
+    let both = cluster.run(&["logs", &job, "-f", "--tail", "2"]);
+    assert_eq!(String::from_utf8_lossy(&both.stdout), last(2));
+    assert_eq!(String::from_utf8_lossy(&both.stderr), "err| wrong\n");
+    let pieces = cluster.text(&["logs", &job, "--tail", "1", "--json"]);
+    let pieces: Vec<serde_json::Value> =
+        pieces.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said = |stream: &str| {
+        let of = pieces.iter().filter(|piece| piece["stream"] == stream);
+        of.filter_map(|piece| piece["text"].as_str()).collect::<String>()
+    };
+    assert_eq!((said("stdout"), said("stderr")), ("unfinished".into(), "wrong\n".into()));
 }
 
 #[test]
