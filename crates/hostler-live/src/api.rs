@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::host::OutputPiece;
-use crate::job::{JobAction, JobState, JobView};
+use crate::job::{HeldBy, JobAction, JobState, JobView};
 use crate::selection::Selection;
 use crate::shapes;
 use crate::store::Role;
@@ -110,6 +110,8 @@ pub struct Explanation {
     pub id: u32,
     /// Where it stands.
     pub state: JobState,
+    /// What holds it, while it is held.
+    pub held_by: Option<HeldBy>,
     /// Why, in words.
     pub reason: String,
     /// Seconds since the epoch from which on it has been so.

@@ -220,11 +220,11 @@ pub async fn explain(
         JobState::Held => job.request.after.clone(),
         _ => Vec::new(),
     };
-    let JobView { id, state, reason, submitted, started, ended, expected_start, .. } = job;
+    let JobView { id, state, held_by, reason, submitted, started, ended, expected_start, .. } = job;
     // A job that has ended in the meantime is told about as it was.
     let stands = app.host.read(move |host| host.job_since(id)).await?;
     let since = ended.or(stands).or(started).unwrap_or(submitted);
-    Ok(Json(Explanation { id, state, reason, since, expected_start, waits_for }))
+    Ok(Json(Explanation { id, state, held_by, reason, since, expected_start, waits_for }))
 }
 
 pub(super) fn with_version(job: JobView) -> Response {

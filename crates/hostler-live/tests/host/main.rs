@@ -117,7 +117,7 @@ fn a_part_that_does_not_start_ends_the_others_and_the_job_is_tried_again() {
                 to n1: forget lease0
                 to n2: forget lease0
             5 jobs
-                1 held, on n1 n2: its start failed: no such program; it is tried again soon
+                1 held by start, on n1 n2: its start failed: no such program; it is tried again soon
         "#]],
     );
 }
@@ -179,9 +179,9 @@ fn jobs_wait_for_others_and_go_with_them() {
                 no job `9`
             2 jobs
                 1 starting, on n1
-                2 held: waits until jobs are finished: 1
-                3 held: waits until jobs are finished: 1, 2
-                4 held: waits until jobs are finished: 3
+                2 held by jobs: waits until jobs are finished: 1
+                3 held by jobs: waits until jobs are finished: 1, 2
+                4 held by jobs: waits until jobs are finished: 3
             3 n1 0 ended 0
                 to n1: forget lease0
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
@@ -240,16 +240,16 @@ fn a_quota_lets_through_what_fits_in_order() {
                 tenant `default` may have 4 jobs; ask for less, or wait for others to end
             2 jobs
                 1 starting, on n1
-                2 held: tenant `default` uses all GPUs of its quota
-                3 held: tenant `default` uses all GPUs of its quota
-                4 held: tenant `default` uses all GPUs of its quota
+                2 held by quota: tenant `default` uses all GPUs of its quota
+                3 held by quota: tenant `default` uses all GPUs of its quota
+                4 held by quota: tenant `default` uses all GPUs of its quota
             3 n1 0 ended 0
                 to n1: forget lease0
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000), (1, 1000)] of 1 at n1.example:20001
             4 jobs
                 2 starting, on n1
-                3 held: tenant `default` uses all GPUs of its quota
-                4 held: tenant `default` uses all GPUs of its quota
+                3 held by quota: tenant `default` uses all GPUs of its quota
+                4 held by quota: tenant `default` uses all GPUs of its quota
             5 n1 1 ended 0
                 to n1: forget lease1
                 to n1: start lease2 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
@@ -331,10 +331,10 @@ fn people_hold_release_cancel_and_drain() {
             2 hold 1
                 job 1 runs and cannot be held; cancel it instead
             2 hold 2
-                2 held: held by a person
+                2 held by person: held by a person
             3 jobs
                 1 starting, on n1
-                2 held: held by a person
+                2 held by person: held by a person
             4 drain n1
                 n1 draining
             5 release 2
@@ -571,7 +571,7 @@ fn what_fits_no_node_waits_for_one_that_joins() {
                 submitted [1]
             2 join n1 1
             3 jobs
-                1 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                1 held by nodes: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
             4 submit gpus=1 model=H100
                 invalid `gpu_models`: no node has `H100`; known: V100
             5 join n2 2

@@ -40,7 +40,7 @@ fn the_number_of_an_array_means_all_of_it() {
             5 jobs
                 2 starting, on n1
                 3 queued: 0 of its 1 tasks would fit now
-                4 held: held by a person
+                4 held by person: held by a person
                 5 queued: 0 of its 1 tasks would fit now
             6 cancel-all 1_0-3
                 to n1: stop lease1 kill in 30000 ms

@@ -379,6 +379,9 @@ fn show_answer(text: &mut String, answer: &Answer) {
 fn show_job(text: &mut String, job: &JobView) {
     let state = serde_json::to_value(job.state).unwrap();
     let mut line = format!("    {} {}", job.id, state.as_str().unwrap());
+    if let Some(by) = job.held_by {
+        line += &format!(" by {}", serde_json::to_value(by).unwrap().as_str().unwrap());
+    }
     if let Some(code) = job.exit_code {
         line += &format!(", code {code}");
     }

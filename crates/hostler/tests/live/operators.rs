@@ -13,6 +13,11 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     let over = cluster.submit(&["--gpus", "1", "--", "true"]);
     let view = cluster.until(&over, "held");
     assert!(view["reason"].as_str().unwrap().contains("quota"), "{view}");
+    assert_eq!(view["held_by"], "quota");
+    let queue = cluster.text(&["queue", "--state", "held"]);
+    assert!(queue.contains("held:quota"), "{queue}");
+    let why = cluster.text(&["explain", &over]);
+    assert!(why.contains(&format!("job {over} has been held:quota for")), "{why}");
     cluster.submit(&["--gpus", "1", "--", "true"]);
     let refused = cluster.run(&["submit", "--gpus", "1", "--", "true"]);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -26,7 +31,9 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     assert_ne!(cluster.job(&waits)["state"], "finished");
     cluster.text(&["hold", &waits]);
     cluster.text(&["undrain", &node]);
-    assert_eq!(cluster.job(&waits)["state"], "held");
+    let held = cluster.job(&waits);
+    assert_eq!((&held["state"], &held["held_by"]), (&"held".into(), &"person".into()));
+    assert!(cluster.text(&["show", &waits]).contains("held:person"));
     cluster.text(&["release", &waits]);
     cluster.until(&waits, "finished");
     std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\n").unwrap();
