@@ -29,6 +29,13 @@ pub enum Event {
         /// Who it is.
         spec: Tenant,
     },
+    /// Another share of the cluster is due to a tenant from now on.
+    TenantWeighted {
+        /// Its number.
+        tenant: TenantId,
+        /// The share, relative to the others; at least 1.
+        weight: u32,
+    },
     /// A node joined, or came back; new ids count up from zero.
     NodeUp {
         /// Its number.
@@ -199,7 +206,8 @@ impl Event {
             | Event::LeasesSkipped { .. }
             | Event::ModelAdded { .. }
             | Event::TenantAdded { .. } => false,
-            Event::NodeUp { .. }
+            Event::TenantWeighted { .. }
+            | Event::NodeUp { .. }
             | Event::NodeDown { .. }
             | Event::NodeRetired { .. }
             | Event::NodeDrain { .. }

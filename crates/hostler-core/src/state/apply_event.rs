@@ -38,6 +38,11 @@ impl ClusterState {
                 assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
             }
+            Event::TenantWeighted { tenant, weight } => {
+                assert!(*weight > 0, "something is due to every tenant");
+                self.tenants[tenant.index()].weight = *weight;
+                self.note_change();
+            }
             Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
             Event::NodeDown { node } => self.node_down(*node, watch),
             Event::NodeRetired { node } => self.node_retired(*node, watch),

@@ -117,14 +117,13 @@ impl Host {
         }
         let id = match self.tenants.get(name) {
             Some(tenant) => {
-                // The log has no word for another weight: it stays what it was.
-                let weight = tenant.row.quota.weight;
-                if quota.weight.is_some_and(|wanted| wanted != weight.unwrap_or(1)) {
-                    let (tenant, weight) = (name.to_owned(), weight.unwrap_or(1));
-                    return Err(HostError::WeightIsSet { tenant, weight });
+                let (id, before) = (tenant.row.id, tenant.row.quota.weight);
+                quota.weight = quota.weight.or(before);
+                let weight = quota.weight.unwrap_or(1);
+                if weight != before.unwrap_or(1) {
+                    self.fact(Event::TenantWeighted { tenant: TenantId(id), weight });
                 }
-                quota.weight = weight;
-                tenant.row.id
+                id
             }
             None => {
                 let id = self.tenants.len() as u32;

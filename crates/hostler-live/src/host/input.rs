@@ -325,14 +325,6 @@ pub enum HostError {
         /// The token.
         token: u32,
     },
-    /// A tenant that is there keeps its weight.
-    #[error("tenant `{tenant}` was added with weight {weight}, which cannot be changed")]
-    WeightIsSet {
-        /// The tenant.
-        tenant: String,
-        /// Its weight.
-        weight: u32,
-    },
     /// A task that takes up nothing.
     #[error("invalid `cpus`: {cores}; a task without a GPU needs {least} or more")]
     TooFewCores {

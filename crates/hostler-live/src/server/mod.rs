@@ -148,7 +148,6 @@ impl From<HostError> for Fault {
             HostError::WrongState { .. }
             | HostError::OtherNode { .. }
             | HostError::LastAdmin { .. }
-            | HostError::WeightIsSet { .. }
             | HostError::Enrolled { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } | HostError::TooFewCores { .. } => {

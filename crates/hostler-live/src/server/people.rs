@@ -31,10 +31,7 @@ pub async fn tenants(
     params(("name" = String, Path, description = "Its name.",
         min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")),
     request_body = TenantQuota,
-    responses(
-        (status = 200, description = "The tenant as it is now.", body = TenantView),
-        (status = 409, description = "It was added with another weight.", body = Problem),
-    ),
+    responses((status = 200, description = "The tenant as it is now.", body = TenantView)),
 )]
 pub async fn set_tenant(
     State(app): State<App>,

@@ -636,6 +636,52 @@ fn a_solver_is_asked_and_everything_goes_on_until_it_answers() {
 }
 
 #[test]
+fn another_weight_of_a_tenant_is_solved_for_and_survives_a_restart() {
+    check(
+        "
+        0 join n1 1
+        0 policy water-filling tenants='fair'
+        1 submit gpus=1
+        1 submit gpus=1
+        2 solved
+        3 solved
+        4 quota weight=1
+        5 quota weight=5
+        6 solved
+        7 quota gpus=2
+        8 restart
+        9 quota weight=0
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 policy water-filling tenants='fair'
+                done
+            1 submit gpus=1
+                submitted [1]
+                solve 1
+            1 submit gpus=1
+                submitted [2]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 solved
+                solve 2
+            3 solved
+            4 quota weight=1
+                done
+            5 quota weight=5
+                done
+                solve 3
+            6 solved
+            7 quota gpus=2
+                done
+            8 restart
+            9 quota weight=0
+                invalid `weight`: 0; use at least 1
+                solve 1
+        "#]],
+    );
+}
+
+#[test]
 fn progress_gives_an_expected_end() {
     check(
         "

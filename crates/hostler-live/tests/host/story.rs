@@ -23,7 +23,8 @@ use hostler_live::wire::{
 /// A line is a second and what happens: `join NODE GPUS [LEASE STAGE,..]`, `lose NODE`,
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
 /// `running`, `ended CODE`, `killed`, `faulty` or `unknown`; a command such as
-/// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`, `quota gpus=2`,
+/// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
+/// `quota gpus=2 weight=3`,
 /// `policy KIND`, `cancel-all 1-3 7` and its like, `output JOB`; the answer to that one,
 /// `NODE piece REQUEST TEXT`; `restart` of the daemon, or `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the
 /// store; or `jobs`, `nodes` and `history` to look.
@@ -269,6 +270,9 @@ fn command(words: &[&str]) -> Command {
             Command::ReadOutput { job, rank: 0, stream, offset: 0 }
         }
         ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
+        ["policy", kind, setting] => {
+            Command::SetPolicy { settings: format!("kind = '{kind}'\n{setting}") }
+        }
         ["quota", settings @ ..] => {
             let mut quota = TenantQuota::default();
             for setting in settings {
@@ -276,6 +280,7 @@ fn command(words: &[&str]) -> Command {
                     ("gpus", most) => quota.gpus_max = Some(number(most)),
                     ("jobs", most) => quota.jobs_max = Some(number(most)),
                     ("queued", most) => quota.queued_max = Some(number(most)),
+                    ("weight", weight) => quota.weight = Some(number(weight)),
                     other => panic!("{other:?}"),
                 }
             }

@@ -554,7 +554,8 @@ Examples:
 pub struct TenantSet {
     /// Its name.
     pub name: String,
-    /// Share of the cluster that is due to it, relative to the others; for new tenants only.
+    /// Share of the cluster that is due to it, relative to the others; stays as it is when left
+    /// out, and is 1 for a new tenant.
     #[arg(long, value_name = "N")]
     pub weight: Option<u32>,
     /// Jobs that are not over.
