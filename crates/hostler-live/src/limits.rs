@@ -116,6 +116,10 @@ pub const OUTPUT_WAITING_MAX: usize = 1_024;
 /// Characters of an idempotency key.
 pub const KEY_CHARS_MAX: usize = 128;
 
+/// Idempotency keys that are remembered of each token, the newest: more than a script submits in
+/// the hours in which it may try again, and some 30 MiB.
+pub const KEYS_PER_TOKEN_MAX: usize = 100_000;
+
 /// Bytes of an answer that a client reads: a full page of jobs with large environments.
 pub const ANSWER_BYTES_MAX: usize = 128 << 20;
 

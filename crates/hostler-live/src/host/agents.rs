@@ -432,15 +432,7 @@ impl Host {
         self.answer_old_reads();
         self.shorten_fence();
         self.resume_paused();
-        if self.now.since(self.keys_tidied) >= Span::from_secs(3600) {
-            self.keys_tidied = self.now;
-            let before = self.now.0.saturating_sub(super::KEYS_KEPT.0);
-            let count = self.keys.len();
-            self.keys.retain(|_, key| key.at >= before);
-            if self.keys.len() < count {
-                self.draft.rows.push(Row::KeysGone(before));
-            }
-        }
+        self.draft.rows.extend(self.keys.tidy(self.now));
     }
 
     /// Forgets a longer fence of the past when nothing on any node can go by it any more.

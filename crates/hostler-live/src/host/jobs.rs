@@ -88,8 +88,7 @@ impl Host {
                 jobs: count,
                 at: self.now.0,
             };
-            self.keys.insert((row.token, row.key.clone()), row.clone());
-            self.draft.rows.push(Row::Key(row));
+            self.draft.rows.extend(self.keys.add(row));
         }
         let answer = Answer::Submitted { jobs, again: false };
         self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
@@ -155,7 +154,7 @@ impl Host {
             let fault = format!("use 1 to {KEY_CHARS_MAX} ASCII characters");
             return Err(HostError::Invalid { field: "idempotency key", fault });
         }
-        match self.keys.get(&(by.token, key.to_owned())) {
+        match self.keys.get(by.token, key) {
             Some(used) if used.request == digest => {
                 Ok(Some((used.first_job..used.first_job + used.jobs).collect()))
             }

@@ -187,6 +187,13 @@ pub enum Row {
     Group(String, u32),
     /// A key that was used.
     Key(KeyRow),
+    /// One key is forgotten.
+    KeyGone {
+        /// The token that used it.
+        token: u32,
+        /// The key.
+        key: String,
+    },
     /// Keys that were used before this time are forgotten.
     KeysGone(u64),
     /// The policy that decides, as TOML.

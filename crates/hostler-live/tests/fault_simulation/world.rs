@@ -166,6 +166,7 @@ impl World {
             dead: Span::from_secs(fence + 4),
             silent: Span::from_secs(5),
             snapshot_bytes: self.dice.between(1_000, 60_000) as usize,
+            ..Settings::default()
         };
         open(&self.disk, settings, self.now)
     }

@@ -299,6 +299,39 @@ fn the_same_key_submits_once() {
 }
 
 #[test]
+fn of_too_many_keys_the_oldest_is_forgotten() {
+    check(
+        "
+        0 submit gpus=1 key=a
+        1 submit gpus=1 key=b
+        2 submit gpus=1 key=c
+        3 submit gpus=1 key=a
+        4 submit gpus=1 key=d
+        5 restart
+        6 submit gpus=1 key=b
+        7 submit gpus=1 key=a
+        ",
+        expect![[r#"
+            0 submit gpus=1 key=a
+                submitted [1]
+            1 submit gpus=1 key=b
+                submitted [2]
+            2 submit gpus=1 key=c
+                submitted [3]
+            3 submit gpus=1 key=a
+                submitted [1], as before
+            4 submit gpus=1 key=d
+                submitted [4]
+            5 restart
+            6 submit gpus=1 key=b
+                submitted [2], as before
+            7 submit gpus=1 key=a
+                submitted [5]
+        "#]],
+    );
+}
+
+#[test]
 fn people_hold_release_cancel_and_drain() {
     check(
         "

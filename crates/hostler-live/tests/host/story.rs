@@ -228,6 +228,7 @@ fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
         fence: Span::from_secs(fence_secs),
         dead: Span::from_secs(fence_secs + 60),
         snapshot_bytes: 3_000,
+        keys_max: 3,
         ..Settings::default()
     };
     let store = Box::new(disk.store());
