@@ -114,6 +114,13 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
             }
             Ok(())
         }
+        Event::JobsSkipped { next } => {
+            let known = state.next_job();
+            if next.0.saturating_sub(known.0) > JOB_NUMBER_GAP_MAX {
+                return Err(Refused::Order { what: "job", id: next.0, next: known.0 });
+            }
+            Ok(())
+        }
         Event::Profiled { key, profile } => {
             if profile.is_sane() {
                 Ok(())

@@ -80,6 +80,11 @@ pub enum Event {
         /// The least number that the next lease may have.
         next: LeaseId,
     },
+    /// Numbers of jobs below this one were given out before, by such a history, too.
+    JobsSkipped {
+        /// The least number that the next job may have.
+        next: JobId,
+    },
     /// A person cancelled a job.
     Cancelled {
         /// Its number.
@@ -204,6 +209,7 @@ impl Event {
             | Event::Checkpointed { .. }
             | Event::Used { .. }
             | Event::LeasesSkipped { .. }
+            | Event::JobsSkipped { .. }
             | Event::ModelAdded { .. }
             | Event::TenantAdded { .. } => false,
             Event::TenantWeighted { .. }

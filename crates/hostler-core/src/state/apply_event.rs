@@ -50,6 +50,7 @@ impl ClusterState {
             Event::PowerChanged { node, power } => self.power_changed(*node, *power, watch),
             Event::Submitted { job, spec } => self.submitted(*job, spec, watch),
             Event::LeasesSkipped { next } => self.leases.skip_to(next.0),
+            Event::JobsSkipped { next } => self.jobs.skip_to(next.0),
             Event::Cancelled { job } => self.cancelled(*job, watch),
             Event::HoldChanged { job, held } => self.hold_changed(*job, *held),
             Event::Started { lease } => self.started(*lease),

@@ -4,6 +4,7 @@
 //! border hashes them first.
 
 use hostler_core::event::Event;
+use hostler_core::id::JobId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -43,6 +44,8 @@ pub enum Input {
         machine: Machine,
         /// Every lease that it holds.
         held: Vec<LeaseReport>,
+        /// The highest job that it has files of.
+        last_job: Option<JobId>,
     },
     /// An agent said something.
     AgentSaid {

@@ -214,8 +214,8 @@ impl Host {
                     self.draft.effects.push(Effect::Reply(slot, Err(fault)));
                 }
             }
-            Input::AgentConnected { session, token, protocol, machine, held } => {
-                self.agent_connected(session, token, protocol, machine, held);
+            Input::AgentConnected { session, token, protocol, machine, held, last_job } => {
+                self.agent_connected(session, token, protocol, machine, held, last_job);
             }
             Input::AgentSaid { session, message } => self.agent_said(session, message),
             Input::AgentLost { session } => self.agents.lost(session),

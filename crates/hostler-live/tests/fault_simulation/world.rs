@@ -414,8 +414,8 @@ impl World {
         let node = self.connections[&session].node;
         let (session, token) = (SessionId(session), self.nodes[node].token);
         self.tell_host(match message {
-            FromAgent::Hello { protocol, machine, held } => {
-                Input::AgentConnected { session, token, protocol, machine, held }
+            FromAgent::Hello { protocol, machine, held, last_job } => {
+                Input::AgentConnected { session, token, protocol, machine, held, last_job }
             }
             message => Input::AgentSaid { session, message },
         });

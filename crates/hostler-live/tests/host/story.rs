@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::Expect;
-use hostler_core::id::LeaseId;
+use hostler_core::id::{JobId, LeaseId};
 use hostler_core::solve::Question;
 use hostler_core::units::{Span, Time};
 use hostler_live::host::{
@@ -20,14 +20,14 @@ use hostler_live::wire::{
 
 /// Plays a story and compares what the daemon did.
 ///
-/// A line is a second and what happens: `join NODE GPUS [LEASE STAGE,..]`, `lose NODE`,
+/// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, `lose NODE`,
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
 /// `running`, `ended CODE`, `killed`, `faulty` or `unknown`; a command such as
 /// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
-/// `quota gpus=2 weight=3`,
-/// `policy KIND`, `cancel-all 1-3 7` and its like, `output JOB`; the answer to that one,
-/// `NODE piece REQUEST TEXT`; `restart` of the daemon, or `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the
-/// store; or `jobs`, `nodes` and `history` to look.
+/// `quota gpus=2 weight=3`, `policy KIND`, `cancel-all 1-3 7` and its like, `output JOB`; the
+/// answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or
+/// `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the store; or
+/// `jobs`, `nodes` and `history` to look.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -67,7 +67,10 @@ impl Theatre {
 
     fn line(&mut self, words: &[&str]) {
         match words {
-            ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held),
+            ["join", node, gpus, "files", job, held @ ..] => {
+                self.join(node, gpus.parse().unwrap(), held, job.parse().ok().map(JobId));
+            }
+            ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held, None),
             ["lose", node] => {
                 let session = self.sessions.remove(*node).unwrap();
                 self.play(Input::AgentLost { session });
@@ -137,7 +140,7 @@ impl Theatre {
         self.question = None;
     }
 
-    fn join(&mut self, name: &str, gpus: u32, held: &[&str]) {
+    fn join(&mut self, name: &str, gpus: u32, held: &[&str], last_job: Option<JobId>) {
         let token = match self.tokens.get(name) {
             Some(token) => *token,
             None => self.make_token(name),
@@ -164,7 +167,7 @@ impl Theatre {
             rack: 0,
         };
         let (protocol, held) = (PROTOCOL, held.collect());
-        self.play(Input::AgentConnected { session, token, protocol, machine, held });
+        self.play(Input::AgentConnected { session, token, protocol, machine, held, last_job });
     }
 
     fn make_token(&mut self, name: &str) -> u32 {
