@@ -126,7 +126,8 @@ const OF_SHARING: &[Measure] = &[
         label: "GPUs held",
         unit: "GPUs",
         explanation: "Mean number of GPUs of which some job holds a part.",
-        better: Better::Lower,
+        // Few are held where jobs are packed, and where they wait.
+        better: Better::Neither,
         format: Format::Number,
         value: |summary| summary.gpus_held_avg,
     },
