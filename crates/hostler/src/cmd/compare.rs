@@ -112,7 +112,9 @@ pub fn command_line() -> String {
 /// Jobs that no run could take: the cluster is too small for them.
 pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String> {
     let most = runs.map(|run| run.summary.jobs_rejected).max()?;
-    (most > 0).then(|| format!("{most} jobs ask for more than the whole cluster has: rejected."))
+    let jobs = if most == 1 { "job" } else { "jobs" };
+    let words = "can never run on this cluster: rejected. `hostler simulate` tells why.";
+    (most > 0).then(|| format!("{most} {jobs} {words}"))
 }
 
 /// Jobs above which policies that solve do so every so often, unless they were named: a comparison
