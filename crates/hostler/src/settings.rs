@@ -42,9 +42,18 @@ impl Chosen {
 
     /// The policy as TOML, for the log.
     pub fn toml(&self) -> String {
+        toml::Table::from_iter([("policy".to_owned(), self.table().into())]).to_string()
+    }
+
+    /// The policy as TOML, as a file for the daemon has it.
+    pub fn bare_toml(&self) -> String {
+        self.table().to_string()
+    }
+
+    fn table(&self) -> toml::Table {
         let mut table = self.settings.clone();
         table.insert("kind".to_owned(), self.def.kind.into());
-        toml::Table::from_iter([("policy".to_owned(), table.into())]).to_string()
+        table
     }
 }
 

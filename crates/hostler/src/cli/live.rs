@@ -53,9 +53,10 @@ pub struct Serve {
     /// Keep everything in a PostgreSQL database instead of the data folder.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// Policy of a new store (TOML); later ones come by `hostler policy set`.
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
+    /// Policy of a new store, with settings or as a file (TOML); later ones come by
+    /// `hostler policy set`.
+    #[arg(long, value_name = "KIND[:KEY=VALUE..]|FILE")]
+    pub policy: Option<String>,
     /// Certificate chain (PEM); one is made and kept when left out.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
@@ -496,7 +497,7 @@ pub struct History {
 #[command(after_help = "\
 Examples:
   hostler policy show
-  hostler policy set sjf.toml")]
+  hostler policy set sjf")]
 pub struct PolicyArgs {
     #[command(subcommand)]
     pub command: PolicyCommand,
@@ -512,10 +513,16 @@ pub enum PolicyCommand {
         json: bool,
     },
     /// Let another policy decide from now on.
-    #[command(after_help = "Examples:\n  hostler policy set sjf.toml")]
+    #[command(after_help = "\
+Examples:
+  hostler policy set sjf
+  hostler policy set fifo-backfill:depth=50
+  hostler policy set sjf.toml")]
     Set {
-        /// TOML: `kind = ".."` and settings; `-` for standard input.
-        file: PathBuf,
+        /// A policy with settings, or a file (TOML: `kind = ".."` and settings), which comes first;
+        /// `-` for standard input.
+        #[arg(value_name = "KIND[:KEY=VALUE..]|FILE")]
+        policy: String,
         /// Print JSON.
         #[arg(long)]
         json: bool,

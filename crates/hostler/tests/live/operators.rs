@@ -39,6 +39,22 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\n").unwrap();
     cluster.text(&["policy", "set", "sjf.toml"]);
     assert_eq!(cluster.text(&["policy", "show"]), "kind = 'sjf'\n");
+    cluster.text(&["policy", "set", "fifo-backfill:depth=50"]);
+    let shown = cluster.text(&["policy", "show"]);
+    assert_eq!(shown, "depth = 50\nkind = \"fifo-backfill\"\n");
+    let said = |words: &[&str]| {
+        let ran = cluster.run(words);
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let (code, words) = said(&["policy", "set", "sfj"]);
+    assert_eq!(code, Some(2), "{words}");
+    assert!(words.contains("unknown policy `sfj`"), "{words}");
+    let (code, words) = said(&["policy", "set", "nosuch.toml"]);
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("cannot read `nosuch.toml`"), "{words}");
+    // A file comes first.
+    std::fs::write(cluster.folder().join("fifo"), "kind = 'sjf'\n").unwrap();
+    assert_eq!(cluster.text(&["policy", "set", "fifo"]), "kind = 'sjf'\n");
     let picture = cluster.text(&["top"]);
     assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
 }
