@@ -46,7 +46,16 @@ pub enum ClientError {
         /// What is wrong with it.
         fault: &'static str,
     },
-    /// The fingerprint is missing or cannot be read.
+    /// Without the fingerprint of its certificate, anybody could be the server.
+    #[error(
+        "no fingerprint for `{server}`; give `--fingerprint sha256:..` as in the `hostler login` \
+         line that `hostler serve` prints, or set HOSTLER_FINGERPRINT"
+    )]
+    NoFingerprint {
+        /// The server.
+        server: String,
+    },
+    /// The fingerprint cannot be read.
     #[error(
         "invalid fingerprint `{text}`; write `sha256:` and 64 hexadecimal digits, as \
          `hostler serve` prints it"

@@ -74,6 +74,21 @@ fn tokens_are_made_used_and_revoked() {
 }
 
 #[test]
+fn a_wrong_token_or_no_fingerprint_says_how_to_log_in() {
+    let cluster = Cluster::start("1xV100");
+    let server = format!("https://{}", cluster.address());
+    let said = |command: &mut Command| {
+        let ran = command.output().unwrap();
+        assert_eq!(ran.status.code(), Some(1));
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    let words = said(cluster.command().args(["queue"]).env("HOSTLER_TOKEN", "hst_wrong"));
+    assert!(words.contains("no valid token; use `hostler login`"), "{words}");
+    let words = said(cluster.command().args(["login", &server, "--token", "x"]));
+    assert!(words.contains("give `--fingerprint sha256:..`"), "{words}");
+}
+
+#[test]
 fn without_a_daemon_the_error_says_what_to_do() {
     let run = |server: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hostler"));
