@@ -220,7 +220,7 @@ pub struct Submit {
     #[arg(long, value_name = "JOB")]
     pub after: Vec<u32>,
     /// Number of copies, told apart by HOSTLER_ARRAY_INDEX.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub array: Option<u32>,
     /// A variable of its environment; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
