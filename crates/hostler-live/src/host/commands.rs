@@ -51,8 +51,10 @@ impl Host {
             }
             Command::SetTenant { name, quota } => {
                 require(by, &[Role::Admin])?;
+                let is_new = self.tenants.get(&name).is_none();
                 self.set_tenant(&name, quota)?;
-                Answer::Tenant(Box::new(self.tenant(&name).expect("set just now")))
+                let tenant = Box::new(self.tenant(&name).expect("set just now"));
+                Answer::Tenant { tenant, is_new }
             }
             Command::CreateToken { hash, role, tenant, name, one_time } => {
                 require(by, &[Role::Admin])?;

@@ -223,7 +223,12 @@ pub enum Answer {
     /// The node as it is now.
     Node(Box<NodeView>),
     /// The tenant as it is now.
-    Tenant(Box<TenantView>),
+    Tenant {
+        /// The tenant.
+        tenant: Box<TenantView>,
+        /// Whether it was added just now.
+        is_new: bool,
+    },
     /// The number of the token.
     Token(u32),
     /// A piece of output.

@@ -31,16 +31,20 @@ pub async fn tenants(
     params(("name" = String, Path, description = "Its name.",
         min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")),
     request_body = TenantQuota,
-    responses((status = 200, description = "The tenant as it is now.", body = TenantView)),
+    responses(
+        (status = 200, description = "The tenant as it is now.", body = TenantView),
+        (status = 201, description = "The tenant, which was added.", body = TenantView),
+    ),
 )]
 pub async fn set_tenant(
     State(app): State<App>,
     caller: Caller<Operate>,
     Named(name): Named<String>,
     Body(quota): Body<TenantQuota>,
-) -> Result<Json<TenantView>, Fault> {
+) -> Result<(StatusCode, Json<TenantView>), Fault> {
     match app.host.command(&caller.who, Command::SetTenant { name, quota }).await? {
-        Answer::Tenant(tenant) => Ok(Json(*tenant)),
+        Answer::Tenant { tenant, is_new: true } => Ok((StatusCode::CREATED, Json(*tenant))),
+        Answer::Tenant { tenant, is_new: false } => Ok((StatusCode::OK, Json(*tenant))),
         _ => Err(super::wrong_answer()),
     }
 }

@@ -193,7 +193,7 @@ fn what_would_be_ignored_is_refused() {
         assert_eq!(status, 400, "{words}");
         assert!(words.contains("invalid `estimate`"), "{words}");
     }
-    assert_eq!(put("/tenants/vision", json!({ "weight": 3 })).0, 200);
+    assert_eq!(put("/tenants/vision", json!({ "weight": 3 })).0, 201);
     assert_eq!(put("/tenants/vision", json!({ "weight": 4 })).0, 200);
     let (status, words) = put("/tenants/vision", json!({ "jobs_max": 7 }));
     assert_eq!(status, 200);

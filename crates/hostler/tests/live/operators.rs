@@ -7,7 +7,10 @@ use crate::cluster::Cluster;
 #[test]
 fn quotas_holds_drains_and_policies_are_obeyed() {
     let cluster = Cluster::start("2xV100");
-    cluster.text(&["tenant", "set", "default", "--gpus", "1", "--queued", "2"]);
+    let set = cluster.run(&["tenant", "set", "default", "--gpus", "1", "--queued", "2"]);
+    assert_eq!((set.status.success(), String::from_utf8_lossy(&set.stderr).as_ref()), (true, ""));
+    let made = cluster.run(&["tenant", "set", "nosuch"]);
+    assert_eq!(String::from_utf8_lossy(&made.stderr), "made tenant nosuch\n");
     let running = cluster.submit(&["--gpus", "1", "--", "sleep", "60"]);
     cluster.until(&running, "running");
     let over = cluster.submit(&["--gpus", "1", "--", "true"]);
