@@ -10,10 +10,10 @@ use crate::decision::{Decision, StopHow, StopWhy};
 use crate::event::{Event, Outcome};
 use crate::job::{Job, Phase};
 use crate::limits::{STEPS_PER_INSTANT_MAX, STOP_ATTEMPTS_MAX};
-use crate::observe::observed;
+use crate::observe::{observed, unfit};
 use crate::plan::{Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
-use crate::predict::Predict;
+use crate::predict::{Observed, Predict};
 use crate::record::Record;
 use crate::solve::Question;
 use crate::state::{ClusterState, Snapshot};
@@ -208,10 +208,10 @@ impl<Watcher: Watch> Engine<Watcher> {
         let mut result = Ok(());
         for decision in decisions {
             let booked = match decision {
-                Decision::Start { placement, .. } => plan.claim((**placement).clone()),
+                Decision::Start { placement, .. } => plan.claim(Arc::clone(placement)),
                 Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
                     plan.lift(*lease);
-                    plan.claim((**placement).clone())
+                    plan.claim(Arc::clone(placement))
                 }
                 _ => Ok(()),
             };
@@ -322,13 +322,20 @@ fn believe(predict: &mut dyn Predict, state: &ClusterState, at: Time, event: &Ev
                 return beliefs;
             }
             let observed = observed(state, at, *lease, *outcome, (*done, *lost));
-            let profiles = observed.map(|observed| predict.observe_speed(&observed));
-            let profiled = |(key, profile)| Event::Profiled { key, profile };
-            beliefs.extend(profiles.into_iter().flatten().map(profiled));
+            beliefs.extend(profiled(predict, observed));
             beliefs
+        }
+        Event::StartFailed { lease } if predict.wants_speeds() => {
+            profiled(predict, unfit(state, *lease))
         }
         _ => Vec::new(),
     }
+}
+
+/// Teaches a predictor the speed of a stay.
+fn profiled(predict: &mut dyn Predict, observed: Option<Observed>) -> Vec<Event> {
+    let profiles = observed.map_or(Vec::new(), |observed| predict.observe_speed(&observed));
+    profiles.into_iter().map(|(key, profile)| Event::Profiled { key, profile }).collect()
 }
 
 /// Teaches a predictor what a job took, and asks again about jobs that wait and that it sees

@@ -292,6 +292,9 @@ pub struct Ledger {
     pub restarts: u32,
     /// Starts that failed.
     pub start_failures: u32,
+    /// Starts that failed on half of its GPUs, beside another job.
+    #[serde(default)]
+    pub packed_failures: u32,
 }
 
 impl Ledger {

@@ -43,6 +43,10 @@ pub const STOP_ATTEMPTS_MAX: u32 = 3;
 /// Starts that may fail for one job before it is given up: more only burn the cluster.
 pub const START_FAILURES_MAX: u32 = 5;
 
+/// Starts beside another job that may fail before a job is given up. They say less of the job than
+/// of the pair, and each tells of another pair: as many as there are partners to try.
+pub const PACKED_FAILURES_MAX: u32 = 64;
+
 /// Changes kept for policy caches between two questions; beyond it the caches start anew.
 pub const JOURNAL_MAX: usize = 1 << 20;
 

@@ -12,6 +12,21 @@ use crate::units::{Rate, Span, Time};
 /// Stays that are shorter say more of the start than of the speed.
 const STAY_MIN: Span = Span::from_secs(1);
 
+/// The pair that a start which failed was part of, at speed zero; none when the job had its GPUs
+/// for itself, since then nothing tells that they were the reason.
+pub(crate) fn unfit(state: &ClusterState, lease: LeaseId) -> Option<Observed> {
+    let lease = state.lease(lease).filter(|lease| lease.started.is_none())?;
+    let spec = &state.job(lease.job)?.spec;
+    let mut others = neighbours(state, lease);
+    let (other, more) = (others.next()?, others.next());
+    let partner = state.job(other.job)?.spec.profile?;
+    let model = state.model_of(lease)?;
+    let (key, gpus) = (spec.profile?, lease.placement.gpus());
+    let beside =
+        Observed { key, model, gpus, spread: false, partner: Some(partner), rate: Rate(0) };
+    more.is_none().then_some(beside)
+}
+
 /// The speed of a stay that ends at `at`; none where it cannot be told apart from something else:
 /// too short, several models, not the gang that was asked for, or neighbours that changed.
 pub(crate) fn observed(
@@ -59,14 +74,19 @@ fn partner(state: &ClusterState, lease: &Lease) -> Option<Option<ProfileKey>> {
     if slices().all(|slice| slice.share == Share::Whole) {
         return Some(None);
     }
-    let shares = |other: &&Lease| {
-        let mut theirs = other.placement.parts.iter().flat_map(|part| &part.slices);
-        other.id != lease.id && theirs.any(|one| slices().any(|own| own.device == one.device))
-    };
-    let mut others = state.leases().filter(shares);
+    let mut others = neighbours(state, lease);
     let other = others.next()?;
     if others.next().is_some() || other.started? > lease.started? {
         return None;
     }
     Some(Some(state.job(other.job)?.spec.profile?))
+}
+
+/// Others that hold a part of the same GPUs.
+fn neighbours<'a>(state: &'a ClusterState, lease: &'a Lease) -> impl Iterator<Item = &'a Lease> {
+    let slices = || lease.placement.parts.iter().flat_map(|part| &part.slices);
+    state.leases().filter(move |other| {
+        let mut theirs = other.placement.parts.iter().flat_map(|part| &part.slices);
+        other.id != lease.id && theirs.any(|one| slices().any(|own| own.device == one.device))
+    })
 }

@@ -88,11 +88,18 @@ impl<'a> Plan<'a> {
     }
 
     /// Starts a waiting job.
-    pub fn start(&mut self, job: JobId, mut placement: Placement) -> Result<LeaseId, PlanError> {
+    pub fn start(
+        &mut self,
+        job: JobId,
+        placement: impl Into<Arc<Placement>>,
+    ) -> Result<LeaseId, PlanError> {
         self.check_waiting(job)?;
-        placement.parts.sort_by_key(|part| (part.node, part.gang));
+        let mut placement = placement.into();
+        if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
+            let parts = &mut Arc::make_mut(&mut placement).parts;
+            parts.sort_by_key(|part| (part.node, part.gang));
+        }
         self.free.book(&placement)?;
-        let placement = Arc::new(placement);
         self.moves.push(Move::Booked(Arc::clone(&placement)));
         self.jobs.insert(job);
         let lease = self.next_lease;
@@ -212,9 +219,10 @@ impl<'a> Plan<'a> {
     }
 
     /// Keeps room for a job that cannot start yet, for the rest of this question.
-    pub fn claim(&mut self, placement: Placement) -> Result<(), PlanError> {
+    pub fn claim(&mut self, placement: impl Into<Arc<Placement>>) -> Result<(), PlanError> {
+        let placement = placement.into();
         self.free.book(&placement)?;
-        self.moves.push(Move::Booked(Arc::new(placement)));
+        self.moves.push(Move::Booked(placement));
         Ok(())
     }
 

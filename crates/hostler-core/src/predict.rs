@@ -47,7 +47,7 @@ pub struct Observed {
     pub spread: bool,
     /// Who was beside it on its GPUs.
     pub partner: Option<ProfileKey>,
-    /// Its speed, relative to the reference run.
+    /// Its speed, relative to the reference run; zero where it could not start beside its partner.
     pub rate: Rate,
 }
 

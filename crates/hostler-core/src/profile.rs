@@ -92,6 +92,11 @@ impl Measured {
         insert(&mut self.pairs, run, pace);
     }
 
+    /// Forgets pairs, but for those to keep.
+    pub fn retain_pairs(&mut self, keep: impl Fn(&PairRun) -> bool) {
+        self.pairs.retain(|(run, _)| keep(run));
+    }
+
     /// All runs alone.
     pub fn alone(&self) -> &[(Run, Pace)] {
         &self.alone

@@ -133,6 +133,11 @@ impl Dealings {
 }
 
 impl Account {
+    /// The share over a time that was received.
+    pub fn urgency(&self, received: Span) -> f64 {
+        self.share as f64 / Target::ALL as f64 / received.secs_f64().max(1e-6)
+    }
+
     /// What was due in the time since the last solution becomes a deficit.
     pub(crate) fn close(&mut self, elapsed: Span) {
         let due = i128::from(self.share) * i128::from(elapsed.0) / i128::from(Target::ALL);

@@ -105,6 +105,14 @@ impl Span {
         Span(self.0.saturating_sub(other.0))
     }
 
+    /// This much reference work when the reference is not `old` but `new`, to the nearest
+    /// microsecond.
+    pub fn recounted(self, old: Pace, new: Pace) -> Span {
+        let (old, new) = (u128::from(old.0), u128::from(new.0).max(1));
+        let span = (u128::from(self.0) * old + new / 2) / new;
+        Span(u64::try_from(span).unwrap_or(u64::MAX / 4).min(u64::MAX / 4))
+    }
+
     /// The wall-clock time that this much reference work takes at `rate`, rounded up.
     pub fn at(self, rate: Rate) -> Span {
         assert!(rate.0 > 0, "work at rate zero never ends");

@@ -2,10 +2,9 @@
 
 use std::ops::Deref;
 
-use crate::id::ModelId;
 use crate::job::Job;
 use crate::state::ClusterState;
-use crate::target::{Target, Team};
+use crate::target::Turn;
 use crate::units::Span;
 
 /// The state as a policy sees it.
@@ -37,19 +36,11 @@ impl<'a> View<'a> {
         job.ledger.gpu_time() + current
     }
 
-    /// Time that a team had on GPUs of a model since the last solution, up to now.
-    pub fn received(&self, team: Team, model: ModelId) -> Span {
-        let lease = self.job(team.first).and_then(Job::lease).and_then(|id| self.lease(id));
-        let current = lease.filter(|lease| self.account_key(lease) == Some((team, model)));
-        let current = current.map_or(Span::ZERO, |lease| self.now().since(lease.settled));
-        self.account(team, model).served + current
-    }
-
-    /// Share that a team should have on a model over the time that it had there, since the last
-    /// solution. `head_start` counts as time that everybody had.
-    pub fn urgency(&self, team: Team, model: ModelId, head_start: Span) -> f64 {
-        let share = self.account(team, model).share as f64 / Target::ALL as f64;
-        share / (head_start + self.received(team, model)).secs_f64().max(1e-6)
+    /// The account that a running job's time goes to, and the time since it was last settled.
+    pub fn running_account(&self, job: &Job) -> Option<(Turn, Span)> {
+        let lease = self.lease(job.lease()?)?;
+        let (team, model) = self.account_key(lease)?;
+        Some((Turn { team, model }, self.now().since(lease.settled)))
     }
 
     /// Reference work believed done up to now, over all stays.

@@ -56,7 +56,7 @@ pub struct JobRequest {
     pub estimate_secs: Option<u64>,
     /// `never`, `willing` or `best-effort`.
     pub sharing: Sharing,
-    /// Jobs that do the same thing again, for predictions.
+    /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[schema(max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]*$")]
     pub group: String,
     /// Jobs that must finish well before it may start.

@@ -162,3 +162,11 @@ pub const STREAM_SECS_MAX: u64 = 600;
 /// Requests without a valid token that are answered with why, all together, as a part of those that
 /// one token may make: enough for people who mistype, too few to learn anything.
 pub const GUESSES_PART: f64 = 0.05;
+
+/// Groups of jobs of which speeds are known: a thousand users with ten kinds of work each. Beyond
+/// it nothing is learnt of new ones.
+pub const PROFILES_MAX: usize = 10_000;
+
+/// Speeds of one group: ten GPU models with a dozen sizes of gangs, close together or spread. All
+/// of them are written whenever one changes.
+pub const RUNS_PER_PROFILE_MAX: usize = 256;

@@ -86,3 +86,7 @@ pub const STRATEGY_PROOF_CLASSES_MAX: usize = 512;
 
 /// Costs that an assignment may look at: rows times rows times columns, some seconds.
 pub const ASSIGNMENT_STEPS_MAX: usize = 4_000_000_000;
+
+/// Costs that an assignment may look at for GPUs that are in use; with more, only those count that
+/// are free.
+pub const ASSIGNMENT_AHEAD_MAX: usize = 200_000_000;

@@ -1,10 +1,9 @@
-//! How fast two workloads run on one GPU together, from a few measurements of one of them.
+//! How fast two workloads run on one GPU together, from the pairs that were measured.
 //!
-//! Rows are reference workloads, columns are (GPU model, partner), entries are the speed in the
-//! pair over the speed alone. A new workload is measured on some of the columns; a factorisation
-//! of the table with its row fills in the others, and the most alike reference row lends its
-//! entries until more is measured. Everything is deterministic: the seed is fixed, iterations are
-//! counted.
+//! Rows are workloads, columns are (GPU model, partner), entries are the speed in the pair over
+//! the speed alone. Some entries were never measured. A factorisation of the table fills them in,
+//! which tells how much two rows are alike; what a row lacks, the most alike row that was measured
+//! there lends to it. Everything is deterministic: the seed is fixed, iterations are counted.
 
 use hostler_core::random::Random;
 
@@ -15,75 +14,81 @@ const MU: f64 = 1e-2;
 
 const SEED: u64 = 1;
 
-/// A table of reference workloads.
+/// A table of shares with gaps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairTable {
-    rows: Vec<Vec<f64>>,
+    rows: Vec<Vec<Option<f64>>>,
     columns: usize,
 }
 
 impl PairTable {
     /// A table of these rows; none if they differ in length, or hold what is no share.
-    pub fn new(rows: Vec<Vec<f64>>) -> Option<PairTable> {
+    pub fn new(rows: Vec<Vec<Option<f64>>>) -> Option<PairTable> {
         let columns = rows.first()?.len();
-        let sane = |row: &Vec<f64>| {
-            row.len() == columns && row.iter().all(|entry| (0.0..=1.0).contains(entry))
+        let sane = |row: &Vec<Option<f64>>| {
+            let mut known = row.iter().flatten();
+            row.len() == columns && known.all(|entry| (0.0..=1.0).contains(entry))
         };
         (columns > 0 && rows.iter().all(sane)).then_some(PairTable { rows, columns })
     }
 
-    /// The whole row of a new workload, of which some entries `(column, share)` were measured.
-    /// Measured entries stay; the others are between 0 and 1.
-    pub fn fill(&self, measured: &[(usize, f64)]) -> Vec<f64> {
-        let mut entries: Vec<(usize, usize, f64)> = Vec::new();
-        for (row, values) in self.rows.iter().enumerate() {
-            entries.extend(values.iter().enumerate().map(|(column, value)| (row, column, *value)));
-        }
-        let new = self.rows.len();
-        let known = measured.iter().filter(|(column, _)| *column < self.columns);
-        entries.extend(known.clone().map(|(column, value)| (new, *column, value.clamp(0.0, 1.0))));
-        let (rows, columns) = factors(&entries, new + 1, self.columns);
-        let mut row: Vec<f64> =
-            columns.iter().map(|column| dot(&rows[new], column).clamp(0.0, 1.0)).collect();
-        known.for_each(|(column, value)| row[*column] = value.clamp(0.0, 1.0));
-        row
+    /// All rows without gaps: entries that were measured stay, the others are between 0 and 1.
+    /// Those of a row or a column of which nothing is known are 0.
+    pub fn fill(&self) -> Vec<Vec<f64>> {
+        let (left, right) = factors(&self.rows, self.columns);
+        let entry = |row: usize, column: usize| {
+            let product = || dot(&left[row], &right[column]).clamp(0.0, 1.0);
+            self.rows[row][column].unwrap_or_else(product)
+        };
+        let whole = |row: usize| (0..self.columns).map(|column| entry(row, column)).collect();
+        (0..self.rows.len()).map(whole).collect()
     }
 
-    /// The reference row at the least cosine distance, the first of equals.
-    pub fn nearest(&self, row: &[f64]) -> usize {
-        let near = |at: &usize| cosine(&self.rows[*at], row);
-        let better = |best: usize, at: usize| if near(&at) > near(&best) { at } else { best };
-        (1..self.rows.len()).fold(0, better)
+    /// What is believed of each row: what was measured, and for the rest what was measured of the
+    /// row that is most alike, at the least cosine distance. Gaps remain in columns of which
+    /// nothing is known, and in rows of which nothing is known.
+    pub fn estimate(&self) -> Vec<Vec<Option<f64>>> {
+        let filled = self.fill();
+        let row = |own: usize| {
+            let known = &self.rows[own];
+            let (some, all) =
+                (known.iter().any(Option::is_some), known.iter().all(Option::is_some));
+            if all || !some {
+                return known.clone();
+            }
+            let alike = by_likeness(&filled, own);
+            let lent = |column: usize| alike.iter().find_map(|other| self.rows[*other][column]);
+            (0..self.columns).map(|column| known[column].or_else(|| lent(column))).collect()
+        };
+        (0..self.rows.len()).map(row).collect()
     }
+}
 
-    /// What is believed of a new workload: the entries of the reference row that is most alike,
-    /// except where it was measured itself.
-    pub fn estimate(&self, measured: &[(usize, f64)]) -> (usize, Vec<f64>) {
-        let nearest = self.nearest(&self.fill(measured));
-        let mut row = self.rows[nearest].clone();
-        for (column, value) in measured.iter().filter(|(column, _)| *column < self.columns) {
-            row[*column] = value.clamp(0.0, 1.0);
-        }
-        (nearest, row)
-    }
+/// The other rows, the most alike first; equals in their order.
+fn by_likeness(rows: &[Vec<f64>], own: usize) -> Vec<usize> {
+    let others = (0..rows.len()).filter(|at| *at != own);
+    let mut others: Vec<(f64, usize)> =
+        others.map(|at| (cosine(&rows[at], &rows[own]), at)).collect();
+    others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    others.into_iter().map(|(_, at)| at).collect()
 }
 
 /// Factors whose products come near the entries: alternating least squares, each factor held
 /// small. Starts from the same draws whatever the entries are.
-fn factors(
-    entries: &[(usize, usize, f64)],
-    rows: usize,
-    columns: usize,
-) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-    let rank = FACTOR_RANK.min(rows).min(columns);
+fn factors(table: &[Vec<Option<f64>>], columns: usize) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+    let rank = FACTOR_RANK.min(table.len()).min(columns);
     let mut random = Random::new(SEED);
     let mut draw = || (0..rank).map(|_| random.uniform()).collect();
     let mut right: Vec<Vec<f64>> = (0..columns).map(|_| draw()).collect();
-    let mut by_row: Vec<Vec<(usize, f64)>> = vec![Vec::new(); rows];
+    let mut by_row: Vec<Vec<(usize, f64)>> = vec![Vec::new(); table.len()];
     let mut by_column: Vec<Vec<(usize, f64)>> = vec![Vec::new(); columns];
-    for (row, column, value) in entries {
-        by_row[*row].push((*column, *value));
-        by_column[*column].push((*row, *value));
+    for (row, entries) in table.iter().enumerate() {
+        for (column, value) in entries.iter().enumerate() {
+            if let Some(value) = value {
+                by_row[row].push((column, *value));
+                by_column[column].push((row, *value));
+            }
+        }
     }
     let fit = |known: &[Vec<(usize, f64)>], others: &[Vec<f64>]| -> Vec<Vec<f64>> {
         known.iter().map(|known| ridge(known, others, rank)).collect()
@@ -156,38 +161,48 @@ mod tests {
         gentle.iter().map(|row| columns.iter().map(|column| row * column).collect()).collect()
     }
 
+    fn known(rows: &[Vec<f64>]) -> Vec<Vec<Option<f64>>> {
+        rows.iter().map(|row| row.iter().copied().map(Some).collect()).collect()
+    }
+
     #[test]
     fn a_few_measurements_fill_a_row_of_a_table_that_is_a_product() {
         let columns = [0.9, 0.8, 0.5, 1.0, 0.7, 0.6];
-        let table = PairTable::new(product(&[1.0, 0.5, 0.8, 0.3], &columns)).unwrap();
+        let mut rows = known(&product(&[1.0, 0.5, 0.8, 0.3], &columns));
         // 0.6 times the columns, of which two are known.
-        let row = table.fill(&[(0, 0.54), (3, 0.6)]);
-        for (column, value) in row.iter().enumerate() {
+        rows.push(vec![Some(0.54), None, None, Some(0.6), None, None]);
+        let filled = PairTable::new(rows).unwrap().fill();
+        for (column, value) in filled[4].iter().enumerate() {
             let hidden = 0.6 * columns[column];
             assert!((value - hidden).abs() < 0.02, "{column}: {value}, not {hidden}");
         }
-        assert_eq!((row[0], row[3]), (0.54, 0.6));
+        assert_eq!((filled[4][0], filled[4][3]), (0.54, 0.6));
     }
 
     #[test]
     fn the_most_alike_workload_lends_what_was_not_measured() {
-        let rows = vec![vec![0.9, 0.1, 0.9, 0.1], vec![0.1, 0.9, 0.1, 0.9], vec![0.5; 4]];
+        let mut rows = known(&[vec![0.9, 0.1, 0.9, 0.1], vec![0.1, 0.9, 0.1, 0.9], vec![0.5; 4]]);
+        rows.push(vec![Some(0.2), Some(0.8), None, None]);
+        let table = PairTable::new(rows.clone()).unwrap();
+        assert_eq!(table.estimate()[3], [0.2, 0.8, 0.1, 0.9].map(Some));
+        // What that one does not know either, the next one lends.
+        rows[1][3] = None;
         let table = PairTable::new(rows).unwrap();
-        let (nearest, row) = table.estimate(&[(0, 0.2), (1, 0.8)]);
-        assert_eq!(nearest, 1);
-        assert_eq!(row, [0.2, 0.8, 0.1, 0.9]);
+        assert_eq!(table.estimate()[3], [0.2, 0.8, 0.1, 0.5].map(Some));
     }
 
     #[test]
-    fn nothing_measured_and_nonsense_measured_still_give_shares() {
-        let table = PairTable::new(vec![vec![0.0, 1.0], vec![0.0, 0.0]]).unwrap();
-        for measured in [&[][..], &[(0, 7.0)], &[(99, 0.5), (1, -1.0)]] {
-            let row = table.fill(measured);
-            assert!(row.iter().all(|share| (0.0..=1.0).contains(share)), "{row:?}");
-            assert!(table.nearest(&row) < 2);
-        }
-        assert_eq!(PairTable::new(vec![vec![1.5]]), None);
-        assert_eq!(PairTable::new(vec![vec![1.0], vec![]]), None);
+    fn what_nobody_measured_is_not_estimated() {
+        let rows = vec![vec![Some(0.5), None], vec![None, None], vec![Some(0.7), None]];
+        let table = PairTable::new(rows.clone()).unwrap();
+        assert_eq!(table.estimate(), rows);
+        assert_eq!(table.fill()[1], [0.0, 0.0]);
+    }
+
+    #[test]
+    fn what_is_no_table_of_shares_is_refused() {
+        assert_eq!(PairTable::new(vec![vec![Some(1.5)]]), None);
+        assert_eq!(PairTable::new(vec![vec![Some(1.0)], vec![]]), None);
         assert_eq!(PairTable::new(Vec::new()), None);
     }
 }

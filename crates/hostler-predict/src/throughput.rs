@@ -4,7 +4,7 @@
 //! one partner. A moving average of these becomes the profile that policies see. Speeds are
 //! relative to the reference run; nothing is learnt from what has not been reported yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hostler_core::id::{JobId, ModelId, ProfileKey};
 use hostler_core::job::{Estimate, JobSpec};
@@ -13,6 +13,7 @@ use hostler_core::profile::{Measured, PairPace, PairRun, Profile, Run};
 use hostler_core::units::{Pace, Rate, Span};
 
 use crate::limits::SPEEDS_MAX;
+use crate::pair_estimates::EstimatedPairs;
 
 /// Change of a belief that is worth an event, in per cent; less changes no decision and would
 /// fill the log.
@@ -23,6 +24,8 @@ const TOLD_PER_CENT: u64 = 1;
 pub struct ObservedSpeeds {
     alone: BTreeMap<(ProfileKey, Run), Belief>,
     beside: BTreeMap<(ProfileKey, PairRun), Belief>,
+    /// What partners are taken to leave of the speed alone, until the two were seen together.
+    shares: BTreeMap<(ProfileKey, PairRun), Rate>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,21 +51,92 @@ impl ObservedSpeeds {
         speeds
     }
 
+    /// Begins with what pairs leave of speeds that are not known yet. Whatever was not seen counts
+    /// as fast as the reference.
+    pub fn from_shares(profiles: &BTreeMap<ProfileKey, Profile>) -> ObservedSpeeds {
+        let mut speeds = ObservedSpeeds::default();
+        for (key, profile) in profiles {
+            for (run, PairPace(own, _)) in profile.measured.pairs() {
+                let share = own.relative_to(profile.pace(run.1, run.2, false));
+                speeds.shares.insert((*key, *run), share);
+            }
+        }
+        speeds
+    }
+
+    /// What is believed of all profiles of which something is.
+    pub fn profiles(&self) -> BTreeMap<ProfileKey, Profile> {
+        let alone = self.alone.keys().map(|(key, _)| *key);
+        let pairs = self.beside.keys().chain(self.shares.keys()).map(|(key, _)| *key);
+        let keys: BTreeSet<ProfileKey> = alone.chain(pairs).collect();
+        keys.into_iter().map(|key| (key, self.profile(key))).collect()
+    }
+
     /// Takes in how fast a stay was; the answer is what to believe from now on, if that changed.
     pub fn observe(&mut self, observed: &Observed) -> Vec<(ProfileKey, Profile)> {
         let Observed { key, model, gpus, spread, partner, rate } = *observed;
         if self.alone.len() + self.beside.len() >= SPEEDS_MAX {
             return Vec::new();
         }
-        let pace = of_rate(rate);
-        let changed = match partner {
-            None => learn(&mut self.alone, (key, Run(model, spread, gpus)), pace),
-            Some(other) => learn(&mut self.beside, (key, PairRun(other, model, gpus)), pace),
+        let seen = of_rate(rate);
+        let keys = match partner {
+            None => {
+                let run = Run(model, spread, gpus);
+                let changed = learn(&mut self.alone, (key, run), None, seen);
+                // Estimates go by the speed alone, and pairs are told from both sides.
+                if changed { self.estimated_beside(key) } else { BTreeSet::new() }
+            }
+            Some(other) => {
+                let sides =
+                    [(key, PairRun(other, model, gpus)), (other, PairRun(key, model, gpus))];
+                let changed = match rate {
+                    Rate(0) => sides.map(|side| self.rule_out(side)).contains(&true),
+                    _ => {
+                        let estimate = self.estimate(sides[0]);
+                        learn(&mut self.beside, sides[0], estimate, seen)
+                    }
+                };
+                if changed { BTreeSet::from([key, other]) } else { BTreeSet::new() }
+            }
         };
-        // A pair is told from both sides.
-        let keys = [Some(key), partner.filter(|other| *other != key)];
-        let keys = keys.into_iter().flatten().filter(|_| changed);
-        keys.map(|key| (key, self.profile(key))).collect()
+        keys.into_iter().map(|key| (key, self.profile(key))).collect()
+    }
+
+    /// A profile and those that are estimated to share GPUs with it.
+    fn estimated_beside(&self, key: ProfileKey) -> BTreeSet<ProfileKey> {
+        let first = (key, PairRun(ProfileKey(0), ModelId(0), 0));
+        let shares = self.shares.range(first..).take_while(|((of, _), _)| *of == key);
+        shares.map(|((_, run), _)| run.0).chain([key]).collect()
+    }
+
+    /// Two that could not start together are not tried again; whether that is news.
+    fn rule_out(&mut self, side: (ProfileKey, PairRun)) -> bool {
+        let never = Belief { pace: Pace::ZERO, told: Pace::ZERO };
+        let before = self.beside.insert(side, never);
+        before.is_none_or(|before| before.told > Pace::ZERO)
+    }
+
+    /// What a pair is estimated to run at, seen from one side.
+    fn estimate(&self, (key, run): (ProfileKey, PairRun)) -> Option<Pace> {
+        let share = self.shares.get(&(key, run))?;
+        let alone = self.near(key, run.1, run.2);
+        let pace = u128::from(alone.0) * u128::from(share.0) / u128::from(Rate::FULL.0);
+        Some(Pace(u64::try_from(pace).unwrap_or(u64::MAX)))
+    }
+
+    /// Speed alone of a gang, or of one of another size; what was never seen is as fast as the
+    /// reference.
+    fn near(&self, key: ProfileKey, model: ModelId, gpus: u32) -> Pace {
+        let of_model = (key, Run(model, false, 0))..=(key, Run(model, false, u32::MAX));
+        let below = self.alone.range(*of_model.start()..=(key, Run(model, false, gpus)));
+        let nearest = below.last().or_else(|| self.alone.range(of_model).next());
+        nearest.map_or(Pace::ONE, |(_, belief)| belief.pace)
+    }
+
+    /// What is believed of a pair, seen from one side; none if nothing is.
+    fn pair(&self, side: (ProfileKey, PairRun)) -> Option<Pace> {
+        let seen = self.beside.get(&side).map(|belief| belief.pace);
+        seen.or_else(|| self.estimate(side))
     }
 
     /// What is believed of a profile.
@@ -72,44 +146,66 @@ impl ObservedSpeeds {
         let alone = self.alone.range(first..).take_while(|((of, _), _)| *of == key);
         alone.for_each(|((_, run), belief)| measured.set(*run, belief.pace));
         let first = (key, PairRun(ProfileKey(0), ModelId(0), 0));
-        let beside = self.beside.range(first..).take_while(|((of, _), _)| *of == key);
-        for ((_, run), belief) in beside {
-            let PairRun(other, model, gpus) = *run;
-            let others = self.beside.get(&(other, PairRun(key, model, gpus)));
-            let alone = || self.alone.get(&(other, Run(model, false, gpus)));
+        let seen = self.beside.range(first..).map(|(side, _)| *side);
+        let estimated = self.shares.range(first..).map(|(side, _)| *side);
+        let own = |side: &(ProfileKey, PairRun)| side.0 == key;
+        for side in seen.take_while(own).chain(estimated.take_while(own)) {
+            let PairRun(other, model, gpus) = side.1;
+            let Some(pace) = self.pair(side) else { continue };
+            let others = self.pair((other, PairRun(key, model, gpus)));
             // Nobody saw the other slowed by this one yet.
-            let others = others.or_else(alone).map_or(Pace::ONE, |belief| belief.pace);
-            measured.set_pair(*run, PairPace(belief.pace, others));
+            let others = others.unwrap_or_else(|| self.near(other, model, gpus));
+            measured.set_pair(side.1, PairPace(pace, others));
         }
         Profile { measured, ..Profile::default() }
     }
 }
 
-/// Half of what was believed and half of what was seen; whether that is worth telling.
-fn learn<Key: Ord>(beliefs: &mut BTreeMap<Key, Belief>, key: Key, seen: Pace) -> bool {
-    let belief = beliefs.entry(key).or_insert(Belief { pace: seen, told: Pace::ZERO });
+/// Half of what was believed and half of what was seen; whether that is worth telling. What was
+/// believed of something never seen before is an estimate, or nothing.
+fn learn<Key: Ord>(
+    beliefs: &mut BTreeMap<Key, Belief>,
+    key: Key,
+    estimate: Option<Pace>,
+    seen: Pace,
+) -> bool {
+    let first = Belief { pace: estimate.unwrap_or(seen), told: estimate.unwrap_or(Pace::ZERO) };
+    let belief = beliefs.entry(key).or_insert(first);
     belief.pace = Pace((belief.pace.0 + seen.0) / 2);
-    let change = belief.pace.0.abs_diff(belief.told.0);
-    let telling = change * 100 > belief.told.0 * TOLD_PER_CENT;
+    let telling = worth_telling(belief.told, belief.pace);
     if telling {
         belief.told = belief.pace;
     }
     telling
 }
 
+/// Whether a belief differs enough from what was told of it.
+pub(crate) fn worth_telling(told: Pace, pace: Pace) -> bool {
+    pace.0.abs_diff(told.0) * 100 > told.0 * TOLD_PER_CENT
+}
+
 fn of_rate(rate: Rate) -> Pace {
     Pace(u64::from(rate.0) * (Pace::ONE.0 / u64::from(Rate::FULL.0)))
+}
+
+/// What is learnt of speeds.
+#[derive(Clone, Debug)]
+pub enum Speeds {
+    /// All of them.
+    Observed(ObservedSpeeds),
+    /// Those of pairs that are estimated so far.
+    Estimated(EstimatedPairs),
 }
 
 /// A predictor of run times that also learns speeds.
 pub struct WithSpeeds {
     inner: Box<dyn Predict>,
-    speeds: ObservedSpeeds,
+    speeds: Speeds,
 }
 
 impl WithSpeeds {
     /// Run times from `inner`, speeds on top of `speeds`.
-    pub fn new(inner: Box<dyn Predict>, speeds: ObservedSpeeds) -> WithSpeeds {
+    pub fn new(inner: Box<dyn Predict>, speeds: Speeds) -> WithSpeeds {
         WithSpeeds { inner, speeds }
     }
 }
@@ -128,7 +224,10 @@ impl Predict for WithSpeeds {
     }
 
     fn observe_speed(&mut self, observed: &Observed) -> Vec<(ProfileKey, Profile)> {
-        self.speeds.observe(observed)
+        match &mut self.speeds {
+            Speeds::Observed(speeds) => speeds.observe(observed),
+            Speeds::Estimated(pairs) => pairs.observe(observed),
+        }
     }
 }
 
@@ -188,5 +287,46 @@ mod tests {
         assert_eq!(told[0].1.pair_rates(OTHER, K80, 1), Some((0.6, 1.0)));
         // Three quarters of its speed alone.
         assert_eq!(told[0].1.beside(Some(OTHER), K80, 1), Rate(750_000));
+    }
+
+    /// Beside the other, three quarters are left on the K80, whatever the speed alone is.
+    fn with_shares() -> ObservedSpeeds {
+        let profile = |other| {
+            let mut profile = Profile::default();
+            profile.measured.set(Run(K80, false, 1), Pace(4_000_000_000));
+            let pair = PairPace(Pace(3_000_000_000), Pace(3_000_000_000));
+            profile.measured.set_pair(PairRun(other, K80, 1), pair);
+            profile
+        };
+        let profiles = BTreeMap::from([(KEY, profile(OTHER)), (OTHER, profile(KEY))]);
+        ObservedSpeeds::from_shares(&profiles)
+    }
+
+    #[test]
+    fn an_estimated_pair_follows_the_speed_alone_until_it_is_seen() {
+        let mut speeds = with_shares();
+        let first = speeds.profiles();
+        assert_eq!(first[&KEY].on(K80, 1), Rate::FULL);
+        assert_eq!(first[&KEY].pair_rates(OTHER, K80, 1), Some((0.75, 0.75)));
+        // Both are told anew: the partner has the speed of this one in its pair.
+        let told = speeds.observe(&seen(None, 400_000));
+        let keys: Vec<ProfileKey> = told.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, [KEY, OTHER]);
+        assert_eq!(told[0].1.pair_rates(OTHER, K80, 1), Some((0.3, 0.75)));
+        assert_eq!(told[1].1.pair_rates(KEY, K80, 1), Some((0.75, 0.3)));
+        // Estimated 0.3, seen 0.2; later the speed alone is of no account any more.
+        let told = speeds.observe(&seen(Some(OTHER), 200_000));
+        assert_eq!(told[0].1.pair_rates(OTHER, K80, 1), Some((0.25, 0.75)));
+        let told = speeds.observe(&seen(None, 200_000));
+        assert_eq!(told[0].1.pair_rates(OTHER, K80, 1), Some((0.25, 0.75)));
+    }
+
+    #[test]
+    fn a_pair_that_failed_to_start_is_told_as_one_that_does_not_fit() {
+        let mut speeds = with_shares();
+        let told = speeds.observe(&seen(Some(OTHER), 0));
+        assert_eq!(told[0].1.pair_rates(OTHER, K80, 1), Some((0.0, 0.0)));
+        assert_eq!(told[1].1.pair_rates(KEY, K80, 1), Some((0.0, 0.0)));
+        assert_eq!(speeds.observe(&seen(Some(OTHER), 0)), []);
     }
 }

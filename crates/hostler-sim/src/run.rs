@@ -9,7 +9,7 @@ use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
-use hostler_predict::{CartRun, Distortion, MedianRun, ObservedSpeeds, Trained, WithSpeeds};
+use hostler_predict::{CartRun, Distortion, MedianRun, Speeds, Trained, WithSpeeds};
 
 use crate::lower::Workload;
 use crate::world::{Oracle, Truth, World};
@@ -68,8 +68,8 @@ pub struct Estimates {
     pub trained: Option<Trained>,
     /// How estimates are spoilt on their way to the policy.
     pub distortion: Distortion,
-    /// Whether policies see speeds as they are observed, in place of the true ones.
-    pub observe_speeds: bool,
+    /// What is learnt of speeds from stays that are over, if anything.
+    pub speeds: Option<Speeds>,
 }
 
 impl Estimates {
@@ -88,9 +88,9 @@ impl Estimates {
             }
         };
         let predict = self.distortion.before(predict);
-        match self.observe_speeds {
-            true => Box::new(WithSpeeds::new(predict, ObservedSpeeds::default())),
-            false => predict,
+        match self.speeds.clone() {
+            Some(speeds) => Box::new(WithSpeeds::new(predict, speeds)),
+            None => predict,
         }
     }
 }

@@ -19,6 +19,9 @@
 //!
 //! [profiles]               # what policies know of speeds
 //! source = "table"         # the truth; or "observed": nothing, until jobs have run
+//! pairs = "measured"       # pairs of the table; or "estimated": the others, too
+//! hidden = 0.5             # part of the pairs in the table that is kept from policies
+//! seed = 1
 //!
 //! [sharing]                # several jobs on one GPU, where the trace tells their real use
 //! capacity = 0.95
@@ -43,6 +46,8 @@
 //! seed = 1
 //! ```
 
+mod beliefs;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +58,9 @@ use hostler_core::profile::{Profile, Reach};
 use hostler_core::units::{Rate, Span, Time};
 use hostler_predict::Distortion;
 use serde::Deserialize;
+
+use beliefs::Beliefs;
+pub use beliefs::PairSource;
 
 use crate::lower::Workload;
 use crate::physics::SharingLaw;
@@ -93,20 +101,6 @@ struct CheckpointCost {
 struct Delays {
     start_delay_secs: f64,
     wake_delay_secs: f64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Beliefs {
-    source: BeliefSource,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum BeliefSource {
-    #[default]
-    Table,
-    Observed,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -216,6 +210,14 @@ pub enum ScenarioError {
         /// What would do.
         wanted: &'static str,
     },
+    /// A table has too many pairs to estimate those that are missing.
+    #[error("the throughput table has too many pairs to estimate: {entries}; at most {max}")]
+    TooManyPairs {
+        /// Pairs of its workloads on all GPU models, measured or not.
+        entries: usize,
+        /// The limit.
+        max: usize,
+    },
     /// A name that the cluster or the trace does not have.
     #[error("no {what} `{name}`")]
     Unknown {
@@ -242,6 +244,17 @@ impl Scenario {
         self.throughputs.as_deref()
     }
 
+    /// The same with other pairs known than it says.
+    pub fn with_pairs(mut self, pairs: PairSource) -> Scenario {
+        self.profiles.pairs = pairs;
+        self
+    }
+
+    /// Whether pairs that nobody measured are estimated.
+    pub fn estimates_pairs(&self) -> bool {
+        self.profiles.pairs == PairSource::Estimated
+    }
+
     /// Makes the scenario part of a workload.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), ScenarioError> {
         workload.checkpoint = Checkpoint {
@@ -263,9 +276,7 @@ impl Scenario {
             let fault = wrong.fault(workload)?;
             workload.site.faults.push(fault);
         }
-        let observed = self.profiles.source == BeliefSource::Observed;
-        workload.site.secret_speeds = observed;
-        workload.estimates.observe_speeds = observed;
+        self.profiles.apply(workload)?;
         workload.estimates.distortion = self.estimates.distortion()?;
         workload.site.physics.sharing = self.sharing.law()?;
         self.failures.as_ref().map_or(Ok(()), |failures| failures.apply(workload))

@@ -101,16 +101,17 @@ fn policies(named: &Named, makers: &[Maker]) {
 const PUBLISHED: &str = "gap_secs = 1920\nreuse = false\nblank_turns = true\n\
     place = 'first-fit'\nmodels = 'listed'\n";
 
-const ROUND_POLICIES: &[&str] = &[
-    "kind = 'max-min-fairness'",
-    "kind = 'max-min-fairness'\npacked = true",
-    "kind = 'water-filling'",
-    "kind = 'finish-time-fairness'",
-    "kind = 'makespan'",
-    "kind = 'max-throughput'",
-    "kind = 'fifo-fastest'",
-    "kind = 'allox'",
-    "kind = 'isolated'",
+/// Policies, and what else makes them decide as published.
+const ROUND_POLICIES: &[(&str, &str)] = &[
+    ("kind = 'max-min-fairness'", "published = true"),
+    ("kind = 'max-min-fairness'\npacked = true", "published = true"),
+    ("kind = 'water-filling'", ""),
+    ("kind = 'finish-time-fairness'", "published = true"),
+    ("kind = 'makespan'", "published = true"),
+    ("kind = 'max-throughput'", "published = true"),
+    ("kind = 'fifo-fastest'", "published = true"),
+    ("kind = 'allox'", "ahead = false"),
+    ("kind = 'isolated'", ""),
 ];
 
 /// The published trace under every policy, with rounds as published and with ours.
@@ -126,28 +127,52 @@ fn rounds() {
     let options = Options { gpus: [12; 3], prices: [0.74, 0.43, 0.135] };
     println!(
         "{:44} {:>12} {:>8} {:>12} {:>8} {:>8}",
-        "policy", "JCT h, publ.", "wall s", "JCT h, ours", "wall s", "solves"
+        "policy", "JCT h, publ.", "cpu s", "JCT h, ours", "cpu s", "solves"
     );
-    for policy in ROUND_POLICIES {
+    for (policy, as_published) in ROUND_POLICIES {
         let name = policy.replace('\n', ", ");
         let build = |text: &str| hostler_policies::from_toml(text).expect("settings of a bench");
-        let start = Instant::now();
-        let published = build(&format!("{policy}\n{PUBLISHED}"));
-        let published = gavel::run(&rows, &speeds, &options, published).expect("all jobs end");
-        let published_wall = start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        let workload = gavel::workload(&rows, &speeds, &options).expect("all jobs are known");
-        let mut world = World::new(workload.site, Listed::new(workload.jobs), workload.truth);
-        let mut engine = Engine::new(build(policy), Metrics::default());
-        executor::run(&mut world, &mut engine);
-        let wall = start.elapsed().as_secs_f64();
+        let (published, published_secs) = best(|| {
+            let published = build(&format!("{policy}\n{as_published}\n{PUBLISHED}"));
+            gavel::run(&rows, &speeds, &options, published).expect("all jobs end")
+        });
+        let (engine, secs) = best(|| {
+            let workload = gavel::workload(&rows, &speeds, &options).expect("all jobs are known");
+            let mut world = World::new(workload.site, Listed::new(workload.jobs), workload.truth);
+            let mut engine = Engine::new(build(policy), Metrics::default());
+            executor::run(&mut world, &mut engine);
+            engine
+        });
         let jcts = engine.watch().distribution(Which::Jct);
         let own = jcts.iter().sum::<f64>() / jcts.len() as f64 / 3600.0;
         let (published, solves) = (published.avg_jct_s / 3600.0, engine.state().solves().0);
         println!(
-            "{name:44} {published:>12.3} {published_wall:>8.3} {own:>12.3} {wall:>8.3} {solves:>8}"
+            "{name:44} {published:>12.3} {published_secs:>8.3} {own:>12.3} {secs:>8.3} {solves:>8}"
         );
     }
+}
+
+/// The answer and the least processor seconds of three runs.
+fn best<Answer>(run: impl Fn() -> Answer) -> (Answer, f64) {
+    let timed = || {
+        let before = processor_secs();
+        let answer = run();
+        (answer, processor_secs() - before)
+    };
+    let mut least = timed();
+    for _ in 1..3 {
+        let next = timed();
+        if next.1 < least.1 {
+            least = next;
+        }
+    }
+    least
+}
+
+/// Processor time of this process: others use the machine as well.
+fn processor_secs() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Jobs of which no two are alike.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hostler_live::agent::gpus::FakeGpus;
+use hostler_sim::scenario::PairSource;
 
 pub use live::*;
 pub use rehearse::*;
@@ -131,6 +132,11 @@ pub struct Input {
     /// does.
     #[arg(long, value_name = "FILE")]
     pub throughputs: Option<PathBuf>,
+    /// Pairs of workloads on one GPU that policies with `packed=true` know of: those that the
+    /// throughput table has, or also the others, estimated from these. Goes before `pairs` in the
+    /// scenario.
+    #[arg(long, value_name = "WHICH")]
+    pub pairs: Option<Pairs>,
     /// Model of run times for policies with `estimate=trained`; `hostler predict train` writes one.
     #[arg(long, value_name = "FILE")]
     pub estimates: Option<PathBuf>,
@@ -139,8 +145,23 @@ pub struct Input {
 impl Input {
     /// Whether it is the embedded example, on its own machines and at its own speeds.
     pub fn is_example(&self) -> bool {
-        let Input { trace, cluster, throughputs, scenario: _, estimates: _ } = self;
+        let Input { trace, cluster, throughputs, scenario: _, pairs: _, estimates: _ } = self;
         trace.is_none() && cluster.is_none() && throughputs.is_none()
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Pairs {
+    Measured,
+    Estimated,
+}
+
+impl From<Pairs> for PairSource {
+    fn from(pairs: Pairs) -> PairSource {
+        match pairs {
+            Pairs::Measured => PairSource::Measured,
+            Pairs::Estimated => PairSource::Estimated,
+        }
     }
 }
 

@@ -78,12 +78,22 @@ pub fn load(input: &Input) -> Result<Loaded> {
     let model = input.estimates.as_deref().map(read_model).transpose()?;
     // The example's speeds hold under every scenario, unless that has others.
     let own = input.is_example().then(|| (PathBuf::from("example"), example::scenario()));
-    let scenarios = own.into_iter().chain(input.scenario.clone().zip(scenario)).collect();
+    let mut scenarios: Vec<(PathBuf, Scenario)> =
+        own.into_iter().chain(input.scenario.clone().zip(scenario)).collect();
+    if let Some(pairs) = input.pairs {
+        // The last one says what policies know.
+        let (path, last) =
+            scenarios.pop().unwrap_or_else(|| ("--pairs".into(), Scenario::default()));
+        scenarios.push((path, last.with_pairs(pairs.into())));
+    }
     let site = Site { cluster, scenarios, table, model };
     let workload = site.workload(trace)?;
     warn_of_gangs(workload.jobs_without_gang());
     if site.table.is_some() {
         warn_of_gaps(&workload.gaps);
+    }
+    if site.scenarios.last().is_some_and(|(_, last)| last.estimates_pairs()) {
+        warn_of_lone_speeds(&workload);
     }
     let words = words(workload.trace(), &site.cluster);
     Ok(Loaded { workload, words, site })
@@ -131,6 +141,14 @@ fn warn_of_gaps(gaps: &Gaps) {
             "warning: the throughput table lacks GPU model `{model}`; it counts as fast as the \
              fastest"
         ));
+    }
+}
+
+/// Pairs are estimated from pairs.
+fn warn_of_lone_speeds(workload: &Workload) {
+    let mut profiles = workload.site.physics.profiles.values();
+    if profiles.all(|profile| profile.measured.pairs().is_empty()) {
+        say("warning: no pair of workloads was measured, so that none can be estimated");
     }
 }
 

@@ -6,15 +6,18 @@
 use std::sync::Arc;
 
 use super::{Change, ClusterState};
-use crate::cluster::{Health, Node, NodeSpec, Power};
+use crate::cluster::{Health, Node, NodeSpec, Power, Share};
 use crate::decision::StopWhy;
 use crate::event::{Event, Outcome};
 use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey};
 use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
-use crate::limits::{DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, START_FAILURES_MAX};
+use crate::limits::{
+    DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, PACKED_FAILURES_MAX, START_FAILURES_MAX,
+};
+use crate::placement::{Lease, Placement};
 use crate::profile::Profile;
 use crate::reason::Reason;
-use crate::units::{Milli, Span, Time};
+use crate::units::{Milli, Pace, Rate, Span, Time};
 use crate::watch::Watch;
 
 impl ClusterState {
@@ -74,7 +77,9 @@ impl ClusterState {
     /// A policy may rank or place jobs by their speeds.
     fn profiled(&mut self, key: ProfileKey, profile: &Profile) {
         self.note_catalogue();
-        self.profiles.insert(key, profile.clone());
+        if let Some(before) = self.profiles.insert(key, profile.clone()) {
+            self.recount(key, &before, profile);
+        }
         for id in &self.pending {
             let job = self.jobs.get(id.0).expect("a waiting job is not over");
             if job.spec.profile == Some(key) {
@@ -303,6 +308,46 @@ impl ClusterState {
         }
     }
 
+    /// Work is counted in seconds of the reference run. Where that is believed to be faster or
+    /// slower than before, what was counted is so many fewer seconds of it, or more.
+    fn recount(&mut self, key: ProfileKey, before: &Profile, after: &Profile) {
+        if before.measured.alone() == after.measured.alone() {
+            return;
+        }
+        for job in self.jobs.iter_mut().filter(|job| job.spec.profile == Some(key)) {
+            let gpus = job.spec.gpus();
+            let (old, new) = (before.reference(gpus), after.reference(gpus));
+            if old == new || old == Pace::ZERO || new == Pace::ZERO {
+                continue;
+            }
+            let recounted = |span: Span| span.recounted(old, new);
+            job.ledger.done = recounted(job.ledger.done);
+            if let Some(estimate) = &mut job.estimate {
+                estimate.run = recounted(estimate.run);
+                estimate.spread = recounted(estimate.spread);
+            }
+            if let Some(lease) = job.lease().and_then(|id| self.leases.get_mut(id.0)) {
+                lease.base = recounted(lease.base);
+                lease.progress = lease.progress.map(|(at, done)| (at, recounted(done)));
+            }
+        }
+        self.believe_running(key);
+    }
+
+    /// Who runs is taken to run as fast as is believed now.
+    fn believe_running(&mut self, key: ProfileKey) {
+        let job_of = |lease: &Lease| self.jobs.get(lease.job.0).expect("a lease belongs to a job");
+        let rate = |lease: &Lease| {
+            let job = Some(job_of(lease)).filter(|job| job.spec.profile == Some(key))?;
+            Some((lease.id, self.believed_rate(job, &lease.placement)))
+        };
+        let rates: Vec<(LeaseId, Rate)> = self.leases.iter().filter_map(rate).collect();
+        for (id, rate) in rates {
+            self.leases.get_mut(id.0).expect("it runs").rate = rate;
+            self.refresh_expected_end(id);
+        }
+    }
+
     fn start_failed(&mut self, id: LeaseId, watch: &mut dyn Watch) {
         match self.lease(id) {
             // A stop may have crossed with the failure: nothing runs either way.
@@ -378,8 +423,7 @@ impl ClusterState {
             StopWhy::TimeLimit => self.finish(lease.job, Ending::TimedOut, watch),
             StopWhy::NodeFailed => self.requeue(lease.job, Reason::NodeFailed),
             StopWhy::NoAnswer => {
-                job.ledger.start_failures += 1;
-                if job.ledger.start_failures > START_FAILURES_MAX {
+                if one_failure_too_many(job, &lease.placement) {
                     self.finish(lease.job, Ending::Failed, watch);
                 } else {
                     self.requeue(lease.job, Reason::StartFailed);
@@ -430,4 +474,16 @@ impl ClusterState {
             self.loads.insert(id, per_kilosecond);
         }
     }
+}
+
+/// Counts a start that failed; whether that was the last one that the job has.
+fn one_failure_too_many(job: &mut Job, placement: &Placement) -> bool {
+    let whole = job.spec.gangs.iter().all(|gang| !gang.demand.gpu.is_fraction());
+    let mut slices = placement.parts.iter().flat_map(|part| &part.slices);
+    if whole && slices.any(|slice| slice.share != Share::Whole) {
+        job.ledger.packed_failures += 1;
+        return job.ledger.packed_failures > PACKED_FAILURES_MAX;
+    }
+    job.ledger.start_failures += 1;
+    job.ledger.start_failures > START_FAILURES_MAX
 }

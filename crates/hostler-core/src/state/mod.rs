@@ -220,6 +220,11 @@ impl ClusterState {
         self.stale_events
     }
 
+    /// Number of profiles that are known.
+    pub fn profile_count(&self) -> usize {
+        self.profiles.len()
+    }
+
     /// The profile under a key, when it is known.
     pub fn profile(&self, key: ProfileKey) -> Option<&Profile> {
         self.profiles.get(&key)

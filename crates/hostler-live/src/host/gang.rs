@@ -28,6 +28,8 @@ pub(super) struct Stay {
     failure: Option<i32>,
     /// When each node was last told something.
     pub(super) told: BTreeMap<NodeId, Time>,
+    /// From when and which step on its speed is measured.
+    pub(super) measured_from: Option<(Time, u64)>,
 }
 
 /// Where the tasks of a stay on one node stand.
@@ -74,6 +76,7 @@ impl Stay {
             stop: lease.stop.map(|stop| stop.how),
             failure: None,
             told: BTreeMap::new(),
+            measured_from: None,
         }
     }
 

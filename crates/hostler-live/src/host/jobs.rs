@@ -64,7 +64,7 @@ impl Host {
             self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
             return Ok(());
         }
-        let (spec, group) = spec_of(&request, self, &tenant)?;
+        let (spec, names) = spec_of(&request, self, &tenant)?;
         let needs = self.needs_of(by, &request)?;
         let count = request.array.max(1);
         if count > ARRAY_JOBS_MAX {
@@ -75,9 +75,7 @@ impl Host {
             return Err(HostError::Busy);
         }
         self.check_quota(&tenant, count, spec.gpu_milli())?;
-        if let Some(name) = group {
-            self.add_group(name);
-        }
+        names.into_iter().for_each(|name| self.add_group(name));
         let jobs = self.enter(by, &tenant, request, Arc::new(spec), &needs, count);
         if let Some(key) = key {
             let row = KeyRow {

@@ -24,6 +24,7 @@ mod progress;
 mod reader;
 mod recover;
 mod request;
+mod speeds;
 mod starts;
 mod thread;
 mod tokens;

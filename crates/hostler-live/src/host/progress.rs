@@ -10,6 +10,9 @@ use super::Host;
 /// Time between two reports of one job that enter the log; more would only fill it.
 const PROGRESS_EVERY: Span = Span::from_secs(10);
 
+/// More than any job takes: a thousand years.
+const RUN_MAX: Span = Span::from_secs(1_000 * 366 * 86_400);
+
 impl Host {
     pub(super) fn progress(
         &mut self,
@@ -24,6 +27,7 @@ impl Host {
             return;
         };
         let job = stay.job;
+        self.measure(lease, step);
         let state = self.engine.state();
         let (Some(known), Some(job)) = (state.lease(lease), state.job(job)) else { return };
         let Some(live) = self.jobs.get_mut(&job.id.0) else { return };
@@ -40,8 +44,13 @@ impl Host {
             let scaled = u128::from(span) * u128::from(by) / u128::from(of);
             Span(u64::try_from(scaled).unwrap_or(u64::MAX / 4).min(u64::MAX / 4))
         };
-        // The pace so far says more than what somebody guessed before.
-        let run = scaled(ran, total, step).max(Span(1));
+        let run = match self.reference(job) {
+            // As long as all steps take where they are fastest.
+            Some(pace) => pace.time_for(total),
+            // The pace so far says more than what somebody guessed before.
+            None => scaled(ran, total, step),
+        };
+        let run = run.clamp(Span(1), RUN_MAX);
         let overall = scaled(run.0, step, total);
         let (job, base) = (job.id, known.base);
         self.fact(Event::Estimated { job, estimate: Estimate { run, spread: Span::ZERO } });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hostler_core::border::check_spec;
-use hostler_core::id::{GroupId, ModelId, TenantId};
+use hostler_core::id::{GroupId, ModelId, ProfileKey, TenantId};
 use hostler_core::job::{
     Checkpoint, Demand, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
@@ -20,20 +20,16 @@ use crate::limits::{
 /// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
 const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
 
-/// What the engine schedules for a request, and the group that has to be numbered first.
+/// What the engine schedules for a request, and the names that have to be numbered first.
 pub(super) fn spec_of(
     request: &JobRequest,
     host: &Host,
     tenant: &str,
-) -> Result<(JobSpec, Option<String>), HostError> {
+) -> Result<(JobSpec, Vec<String>), HostError> {
     check_texts(request)?;
     let state = host.state();
     let demand = demand_of(request, state)?;
-    let tenant = host.tenants.get(tenant).expect("the tenant was looked up").row.id;
-    let group = match request.group.as_str() {
-        "" => None,
-        name => Some(host.groups.get(name).map_or(host.groups.len() as u32, |id| *id)),
-    };
+    let (group, profile, names) = numbers_of(request, host, tenant);
     let grace = grace_of(request)?;
     let secs = |field, secs: Option<u64>| match secs {
         Some(secs) if secs == 0 || secs > SECS_MAX => {
@@ -54,7 +50,7 @@ pub(super) fn spec_of(
     };
     let spec = JobSpec {
         name: name_of(request).into(),
-        tenant: TenantId(tenant),
+        tenant: TenantId(host.tenants.get(tenant).expect("the tenant was looked up").row.id),
         group: group.map(GroupId),
         kind: if request.checkpoints { JobKind::Training } else { JobKind::Batch },
         gangs: [Gang { role: Role::Worker, count: tasks, min_count: tasks, demand }].into(),
@@ -70,11 +66,35 @@ pub(super) fn spec_of(
             job::Sharing::Willing => Sharing::Willing,
             job::Sharing::BestEffort => Sharing::BestEffort,
         },
-        profile: None,
+        profile,
         work: request.steps,
     };
     check_spec(state, &spec).map_err(|fault| invalid("job", fault.to_string()))?;
-    Ok((spec, (!request.group.is_empty()).then(|| request.group.clone())))
+    Ok((spec, names))
+}
+
+/// The numbers of the group of a job and of its speeds, and the names that have to be numbered for
+/// them, in this order. Speeds are by tenant: one must not mislead the scheduler about the jobs of
+/// another.
+fn numbers_of(
+    request: &JobRequest,
+    host: &Host,
+    tenant: &str,
+) -> (Option<u32>, Option<ProfileKey>, Vec<String>) {
+    if request.group.is_empty() {
+        return (None, None, Vec::new());
+    }
+    // No name has a slash, so that this is nobody's group.
+    let names = [request.group.clone(), format!("{tenant}/{}", request.group)];
+    let mut unknown = Vec::new();
+    let numbers = names.map(|name| match host.groups.get(&name) {
+        Some(number) => *number,
+        None => {
+            unknown.push(name);
+            (host.groups.len() + unknown.len() - 1) as u32
+        }
+    });
+    (Some(numbers[0]), Some(ProfileKey(numbers[1])), unknown)
 }
 
 /// The name that people see.

@@ -5,6 +5,7 @@
 mod demand;
 mod many;
 mod nodes;
+mod speeds;
 mod starts;
 mod story;
 

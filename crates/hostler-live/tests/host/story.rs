@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::Expect;
-use hostler_core::id::{JobId, LeaseId};
+use hostler_core::id::{JobId, LeaseId, ProfileKey};
+use hostler_core::profile::Run;
 use hostler_core::solve::Question;
 use hostler_core::units::{Span, Time};
 use hostler_live::host::{
@@ -24,10 +25,11 @@ use hostler_live::wire::{
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
 /// `running`, `ended CODE`, `killed`, `faulty` or `unknown`; a command such as
 /// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
-/// `quota gpus=2 weight=3`, `policy KIND`, `cancel-all 1-3 7` and its like, `output JOB`; the
-/// answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or
+/// `quota gpus=2 weight=3`, `tenant NAME`, `policy KIND`, `cancel-all 1-3 7` and its like,
+/// `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or
 /// `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the store; or
-/// `jobs`, `nodes` and `history` to look.
+/// `jobs`, `nodes`, `speeds` and `history` to look. GPUs of a node are V100, or K80 if its name
+/// begins with `slow`.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -101,6 +103,7 @@ impl Theatre {
                     show_job(&mut self.text, &hostler_live::host::of_row(row));
                 }
             }
+            ["speeds"] => self.show_speeds(),
             ["nodes"] => {
                 for node in self.host.nodes() {
                     let (name, health) = (&node.name, &node.health);
@@ -134,6 +137,19 @@ impl Theatre {
         }
     }
 
+    fn show_speeds(&mut self) {
+        let state = self.host.state();
+        for key in (0..state.profile_count() as u32 * 2).map(ProfileKey) {
+            let runs = state.profile(key).map_or(&[][..], |profile| profile.measured.alone());
+            for (Run(model, spread, gpus), pace) in runs {
+                let (name, steps) = (&state.model(*model).name, pace.steps_per_sec());
+                let spread = if *spread { " spread" } else { "" };
+                writeln!(self.text, "    {key:?} {gpus} {name}{spread}: {steps:.2} steps/s")
+                    .unwrap();
+            }
+        }
+    }
+
     fn open(&mut self, fence_secs: u64) {
         self.host = open(&self.disk, self.now, fence_secs);
         self.sessions.clear();
@@ -161,7 +177,11 @@ impl Theatre {
             address: format!("{name}.example"),
             cpu_milli: 8_000,
             mem_mib: 1_000,
-            gpu_model: if gpus > 0 { "V100".to_owned() } else { String::new() },
+            gpu_model: match (gpus, name.starts_with("slow")) {
+                (0, _) => String::new(),
+                (_, true) => "K80".to_owned(),
+                (_, false) => "V100".to_owned(),
+            },
             gpu_mem_mib: if gpus > 0 { 16_000 } else { 0 },
             gpus,
             rack: 0,
@@ -277,6 +297,9 @@ fn command(words: &[&str]) -> Command {
         ["policy", kind, setting] => {
             Command::SetPolicy { settings: format!("kind = '{kind}'\n{setting}") }
         }
+        ["tenant", name] => {
+            Command::SetTenant { name: name.to_string(), quota: TenantQuota::default() }
+        }
         ["quota", settings @ ..] => {
             let mut quota = TenantQuota::default();
             for setting in settings {
@@ -297,7 +320,7 @@ fn command(words: &[&str]) -> Command {
 fn submit(settings: &[&str]) -> Command {
     let mut request = JobRequest { command: vec!["work".to_owned()], ..JobRequest::default() };
     request.env.insert("PASSWORD".to_owned(), "hunter2".to_owned());
-    let mut key = None;
+    let (mut key, mut tenant) = (None, None);
     for setting in settings {
         let (name, value) = setting.split_once('=').unwrap();
         match name {
@@ -310,12 +333,16 @@ fn submit(settings: &[&str]) -> Command {
             "estimate" => request.estimate_secs = value.parse().ok(),
             "priority" => request.priority = value.parse().unwrap(),
             "model" => request.gpu_models = vec![value.to_owned()],
+            "tenant" => tenant = Some(value.to_owned()),
+            "group" => request.group = value.to_owned(),
+            "steps" => request.steps = value.parse().ok(),
+            "checkpoints" => request.checkpoints = value == "yes",
             "grace" => request.grace_secs = value.parse().ok(),
             "key" => key = Some(value.to_owned()),
             other => panic!("no such setting: {other}"),
         }
     }
-    Command::Submit { request: Box::new(request), key, tenant: None }
+    Command::Submit { request: Box::new(request), key, tenant }
 }
 
 fn report(lease: &str, stage: &[&str]) -> LeaseReport {

@@ -23,13 +23,13 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let alpha = config.alpha;
+        let (alpha, ahead) = (config.alpha, config.ahead);
         if !(0.0..=1.0).contains(&alpha) {
             let fault = format!("`alpha`: {alpha}; give a number from 0 to 1");
             return Err(PolicyError::Settings { kind: KIND.to_owned(), fault });
         }
-        Ok(Box::new(Rounds::new(config.rules(true), Question::new(), move |view| {
-            Box::new(Allox { alpha, tie_order: by_name(view) })
+        Ok(Box::new(Rounds::new(config.rules(!ahead), Question::new(), move |view| {
+            Box::new(Allox { alpha, tie_order: by_name(view), ahead })
         })))
     },
 };
@@ -38,5 +38,8 @@ round_settings! {
     struct Config {
         /// Part of the waiting jobs, the oldest, that is looked at.
         alpha: f64 = 1.0,
+        /// Whether a job may wait for a GPU that is in use if it is done sooner there, while
+        /// others are idle.
+        ahead: bool = true,
     }
 }

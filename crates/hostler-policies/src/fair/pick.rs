@@ -4,7 +4,6 @@
 //! business of `seats`.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 
 use hostler_core::id::{JobId, ModelId};
 use hostler_core::job::Job;
@@ -16,6 +15,7 @@ use hostler_core::view::View;
 use serde::{Deserialize, Serialize};
 
 use super::roster::{Roster, Row};
+use super::solver::runs_together;
 
 /// In which order GPU models are dealt out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +120,20 @@ impl Candidate {
     }
 }
 
+/// A job that asks for a turn.
+struct Asking<'a> {
+    job: &'a Job,
+    row: &'a Row,
+    /// The account that it runs for, and the time that is not in it yet.
+    running: Option<(Turn, Span)>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(view: &View<'_>, job: &'a Job, row: &'a Row) -> Asking<'a> {
+        Asking { job, row, running: view.running_account(job) }
+    }
+}
+
 /// How candidates are ranked.
 pub(super) struct Ranking {
     /// Half a round: what everybody is taken to have had, so that the first round of a new
@@ -137,7 +151,8 @@ impl Ranking {
         roster: &Roster,
         models: &[ModelId],
     ) -> Vec<Candidate> {
-        let jobs: Vec<(&Job, &Row)> = roster.rows(view).collect();
+        let jobs: Vec<Asking<'_>> =
+            roster.rows(view).map(|(job, row)| Asking::new(view, job, row)).collect();
         self.rank(view, roster, models, &jobs, &self.pairs(view))
     }
 
@@ -148,7 +163,8 @@ impl Ranking {
         roster: &Roster,
         models: &[ModelId],
     ) -> Vec<Candidate> {
-        let jobs: Vec<(&Job, &Row)> = roster.waiting(view).collect();
+        let jobs: Vec<Asking<'_>> =
+            roster.waiting(view).map(|(job, row)| Asking::new(view, job, row)).collect();
         self.rank(view, roster, models, &jobs, &[])
     }
 
@@ -157,42 +173,56 @@ impl Ranking {
         view: &View<'_>,
         roster: &Roster,
         models: &[ModelId],
-        jobs: &[(&Job, &Row)],
+        jobs: &[Asking<'_>],
         pairs: &[Turn],
     ) -> Vec<Candidate> {
-        let mut all = Vec::new();
-        for model in models {
-            let jobs = jobs.iter().filter(|(_, row)| row.rates[model.index()] > 0.0);
-            let alone = jobs.map(|(job, row)| (Team::alone(job.id), row.gpu_milli));
-            let pairs = pairs.iter().filter(|turn| turn.model == *model);
-            let pairs =
-                pairs.filter_map(|turn| Some((turn.team, roster.row(turn.team.first)?.gpu_milli)));
+        let mut all = Vec::with_capacity(jobs.len() * models.len() + pairs.len());
+        for &model in models {
             let begin = all.len();
-            for (team, gpu_milli) in alone.chain(pairs) {
-                let candidate = self.candidate(view, Turn { team, model: *model }, gpu_milli);
-                if self.fillers || candidate.share > 0 {
-                    all.push(candidate);
-                }
+            for job in jobs.iter().filter(|job| job.row.rates[model.index()] > 0.0) {
+                let turn = Turn { team: Team::alone(job.job.id), model };
+                all.extend(self.candidate(view, turn, job.row.gpu_milli, job.running));
             }
-            all[begin..].sort_by(Candidate::before);
+            for &turn in pairs.iter().filter(|turn| turn.model == model) {
+                let first = view.job(turn.team.first).zip(roster.row(turn.team.first));
+                all.extend(first.and_then(|(job, row)| {
+                    self.candidate(view, turn, row.gpu_milli, view.running_account(job))
+                }));
+            }
+            // No two are equal.
+            all[begin..].sort_unstable_by(Candidate::before);
         }
         all
     }
 
-    fn candidate(&self, view: &View<'_>, turn: Turn, gpu_milli: u64) -> Candidate {
+    /// The candidate for a turn, unless it has nothing to ask for. Its first member may be running
+    /// now, for an account.
+    fn candidate(
+        &self,
+        view: &View<'_>,
+        turn: Turn,
+        gpu_milli: u64,
+        running: Option<(Turn, Span)>,
+    ) -> Option<Candidate> {
         let account = view.account(turn.team, turn.model);
-        let urgency = match account.share {
-            0 => 0.0,
-            _ => view.urgency(turn.team, turn.model, self.head_start),
-        };
         let (deficit, share) = (account.deficit, account.share);
-        Candidate { turn, gpu_milli, urgency, deficit, share }
+        let current = running.filter(|(account, _)| *account == turn);
+        let received = account.served + current.map_or(Span::ZERO, |(_, time)| time);
+        let urgency = if share == 0 { 0.0 } else { account.urgency(self.head_start + received) };
+        (self.fillers || share > 0).then_some(Candidate {
+            turn,
+            gpu_milli,
+            urgency,
+            deficit,
+            share,
+        })
     }
 
-    /// Pairs that have an account.
+    /// Pairs that have an account, and have not failed since it was solved for.
     fn pairs(&self, view: &View<'_>) -> Vec<Turn> {
         let accounts = view.pair_accounts().filter(|(_, _, account)| account.share > 0);
-        accounts.map(|(team, model, _)| Turn { team, model }).collect()
+        let turns = accounts.map(|(team, model, _)| Turn { team, model });
+        turns.filter(|turn| runs_together(view, *turn)).collect()
     }
 }
 
@@ -200,27 +230,58 @@ impl Ranking {
 pub(super) struct Walk {
     /// Thousandths of GPUs that are left, by model.
     pub(super) left: Vec<u64>,
-    /// Jobs that have a turn.
-    pub(super) taken: BTreeSet<JobId>,
+    taken: Marks,
+}
+
+/// Jobs that have a turn, by number from the first job that is not over.
+struct Marks {
+    first: u32,
+    marked: Vec<bool>,
+}
+
+impl Marks {
+    fn set(&mut self, job: JobId, mark: bool) {
+        let at = job.0.wrapping_sub(self.first) as usize;
+        if let Some(marked) = self.marked.get_mut(at) {
+            *marked = mark;
+        }
+    }
+
+    /// Whether a job has a turn, or can have none because it is over.
+    fn has(&self, job: JobId) -> bool {
+        self.marked.get(job.0.wrapping_sub(self.first) as usize).is_none_or(|marked| *marked)
+    }
 }
 
 impl Walk {
+    /// A walk that nobody was met on.
+    pub(super) fn new(view: &View<'_>, left: Vec<u64>) -> Walk {
+        let first = view.jobs().next().map_or(view.next_job(), |job| job.id).0;
+        let marked = vec![false; (view.next_job().0 - first) as usize];
+        Walk { left, taken: Marks { first, marked } }
+    }
+
+    /// Notes that a job has its turn already.
+    pub(super) fn pass(&mut self, job: JobId) {
+        self.taken.set(job, true);
+    }
+
     /// Whether the candidate can have a turn.
     pub(super) fn admits(&self, candidate: &Candidate) -> bool {
         let model = candidate.turn.model.index();
         candidate.gpu_milli <= self.left[model]
-            && candidate.turn.team.members().all(|job| !self.taken.contains(&job))
+            && candidate.turn.team.members().all(|job| !self.taken.has(job))
     }
 
     /// Gives the candidate a turn.
     pub(super) fn take(&mut self, candidate: &Candidate) {
         self.left[candidate.turn.model.index()] -= candidate.gpu_milli;
-        self.taken.extend(candidate.turn.team.members());
+        candidate.turn.team.members().for_each(|job| self.taken.set(job, true));
     }
 
     /// Takes the turn back.
     pub(super) fn give_back(&mut self, candidate: &Candidate) {
         self.left[candidate.turn.model.index()] += candidate.gpu_milli;
-        candidate.turn.team.members().for_each(|job| _ = self.taken.remove(&job));
+        candidate.turn.team.members().for_each(|job| self.taken.set(job, false));
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! Jobs without GPUs, with several roles, or too large for any one model are no part of it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::admit::Census;
 use hostler_core::id::{JobId, ModelId, ModelSet};
 use hostler_core::job::{Demand, Gang, Job, JobSpec, Models, Phase};
 use hostler_core::reason::Reason;
+use hostler_core::table::Table;
 use hostler_core::view::View;
 
 use crate::place::best_fit::BestFit;
@@ -28,7 +28,7 @@ pub(super) struct Row {
 /// The jobs that take part, and those that do not.
 #[derive(Clone, Default)]
 pub(super) struct Roster {
-    rows: BTreeMap<JobId, Option<Row>>,
+    rows: Table<(JobId, Option<Row>)>,
     census: Census,
     /// Step of the catalogue.
     seen: Option<u64>,
@@ -40,7 +40,7 @@ impl Roster {
     /// Follows the state.
     pub(super) fn refresh(&mut self, view: &View<'_>) {
         if self.seen != Some(view.catalogue_step()) {
-            self.rows.clear();
+            self.rows = Table::default();
             self.census = Census::default();
             self.census.refresh(view);
             self.seen = Some(view.catalogue_step());
@@ -48,17 +48,30 @@ impl Roster {
         let jobs = (view.job_count(), view.next_job().0);
         if self.jobs != jobs || self.rows.len() != jobs.0 {
             self.jobs = jobs;
-            self.rows.retain(|id, _| view.job(*id).is_some());
-            for job in view.jobs() {
-                let census = &self.census;
-                self.rows.entry(job.id).or_insert_with(|| row(census, view, &job.spec));
+            let over = |(id, _): &&(JobId, _)| view.job(*id).is_none();
+            let over: Vec<JobId> = self.rows.iter().filter(over).map(|(id, _)| *id).collect();
+            over.into_iter().for_each(|id| _ = self.rows.remove(id.0));
+            self.enter(view);
+            // Another state than the last: numbers that were passed over belong to jobs.
+            if self.rows.len() != jobs.0 {
+                self.rows = Table::default();
+                self.enter(view);
             }
+        }
+    }
+
+    /// Takes in the jobs that came after the last one known.
+    fn enter(&mut self, view: &View<'_>) {
+        let known = self.rows.next_id();
+        for job in view.jobs().filter(|job| job.id.0 >= known) {
+            let row = row(&self.census, view, &job.spec);
+            self.rows.insert(job.id.0, (job.id, row));
         }
     }
 
     /// What is known of a job that takes part.
     pub(super) fn row(&self, job: JobId) -> Option<&Row> {
-        self.rows.get(&job)?.as_ref()
+        self.rows.get(job.0)?.1.as_ref()
     }
 
     /// Jobs that take part and are not held by a person, by id.

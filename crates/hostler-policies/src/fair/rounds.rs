@@ -8,7 +8,7 @@
 //! Jobs that no single GPU model can hold, and jobs without GPUs, take no turns: they start when
 //! there is room, before everybody else, and stay.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::decision::{StopHow, StopWhy};
@@ -27,8 +27,8 @@ use hostler_core::view::View;
 
 use super::pick::{Candidate, ModelOrder, Ranking, Shuffles, Walk};
 use super::roster::Roster;
-use super::seats;
-use super::solver::{FairSolver, Make, Question};
+use super::seats::{self, Seated};
+use super::solver::{FairSolver, Make, Question, runs_together};
 use crate::allocate::Allocate;
 use crate::place::best_fit::BestFit;
 
@@ -140,8 +140,8 @@ impl Rounds {
     /// Gives turns anew.
     fn begin_round(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
         let mark = plan.mark();
-        let mut walk = Walk { left: free_gpus(view, plan), taken: BTreeSet::new() };
-        let mut round = NewRound::default();
+        let mut walk = Walk::new(view, free_gpus(view, plan));
+        let mut round = NewRound::new(view.lease_count());
         for lease in self.leases(view) {
             let model = view.model_of(lease).expect("who takes turns has GPUs");
             if plan.has_lease(lease.id) {
@@ -149,8 +149,8 @@ impl Rounds {
             }
             // Nobody can come back to a node that takes no new jobs: who is there stays.
             if lease.placement.parts.iter().any(|part| !view.node(part.node).usable()) {
-                walk.taken.insert(lease.job);
-                round.kept.insert(lease.id);
+                walk.pass(lease.job);
+                round.kept.push(lease.id);
                 round.turns.push(Turn { team: Team::alone(lease.job), model });
             } else {
                 walk.left[model.index()] += held_milli(view, lease);
@@ -161,11 +161,16 @@ impl Rounds {
         let models = self.rules.order.models(view, number, &mut self.shuffles);
         let candidates = self.rules.ranking.candidates(view, &self.roster, &models);
         let (picks, rest) = self.pick(&candidates, &mut walk, view);
-        round.lifted.iter().for_each(|lease| plan.lift(*lease));
+        let moving = match self.roster.others(view).next() {
+            // Who stays need not be asked to rise.
+            None => round.keep(&picks),
+            Some(_) => &picks,
+        };
+        round.lift(plan);
         for job in self.roster.others(view).map(|job| job.id) {
             self.try_other(view, plan, job, true);
         }
-        self.seat(view, plan, &mut round, &mut walk, &picks, &rest);
+        self.seat(view, plan, &mut round, &mut walk, moving, &rest);
         plan.undo_to(mark);
         self.start_others(view, plan);
         round.carry_out(view, plan);
@@ -178,8 +183,8 @@ impl Rounds {
         candidates: &'a [Candidate],
         walk: &mut Walk,
         view: &View<'_>,
-    ) -> (Vec<(&'a Candidate, bool)>, Vec<&'a Candidate>) {
-        let (mut picks, mut rest) = (Vec::new(), Vec::new());
+    ) -> (Vec<Pick<'a>>, Vec<&'a Candidate>) {
+        let (mut picks, mut rest) = (Vec::new(), Vec::with_capacity(candidates.len()));
         for candidate in candidates {
             if !walk.admits(candidate) {
                 rest.push(candidate);
@@ -188,10 +193,10 @@ impl Rounds {
             walk.take(candidate);
             // It won a turn and cannot use it: the GPUs stay idle.
             if !self.rules.blank_turns || candidate.is_solved(view) {
-                picks.push((candidate, seats::seated(view, candidate.turn).is_some()));
+                picks.push((candidate, seats::seated(view, candidate.turn)));
             }
         }
-        picks.sort_by_key(|(candidate, seated)| (!seated, u64::MAX - candidate.gpu_milli));
+        picks.sort_by_key(|(candidate, seated)| (seated.is_none(), u64::MAX - candidate.gpu_milli));
         (picks, rest)
     }
 
@@ -202,12 +207,12 @@ impl Rounds {
         plan: &mut Plan<'_>,
         round: &mut NewRound,
         walk: &mut Walk,
-        picks: &[(&Candidate, bool)],
+        picks: &[Pick<'_>],
         rest: &[&Candidate],
     ) {
         let mut failed = false;
-        for (candidate, _) in picks {
-            if !round.seat(view, plan, &*self.rules.place, candidate.turn) {
+        for (candidate, seated) in picks {
+            if !round.seat(view, plan, &*self.rules.place, candidate.turn, *seated) {
                 walk.give_back(candidate);
                 failed = true;
             }
@@ -215,11 +220,12 @@ impl Rounds {
         if !failed {
             return;
         }
+        let place = &*self.rules.place;
         for candidate in rest {
             let usable = !self.rules.blank_turns || candidate.is_solved(view);
             if usable
                 && walk.admits(candidate)
-                && round.seat(view, plan, &*self.rules.place, candidate.turn)
+                && round.seat(view, plan, place, candidate.turn, seats::seated(view, candidate.turn))
             {
                 walk.take(candidate);
             }
@@ -250,11 +256,13 @@ impl Rounds {
         let place = &*self.rules.place;
         let seats = match (turn.team.second, &*waiting) {
             (_, []) => None,
+            // Their start failed, and it would again.
+            (Some(_), _) if !runs_together(view, turn) => None,
             (Some(_), [one]) => {
                 let spec = &view.job(*one).expect("it waits").spec;
                 let beside = seats::partner(view, turn.team, *one);
                 let beside = beside.and_then(|placement| seats::beside(&placement, spec));
-                beside.map(|placement| vec![(*one, placement)])
+                beside.map(|placement| vec![(*one, Arc::new(placement))])
             }
             (None, _) | (Some(_), _) => seats::place_team(view, place, plan.free(), turn),
         };
@@ -271,7 +279,7 @@ impl Rounds {
         if left.iter().all(|milli| *milli == 0) {
             return;
         }
-        let mut walk = Walk { left, taken: BTreeSet::new() };
+        let mut walk = Walk::new(view, left);
         let number = view.round().map_or(0, |round| round.number);
         let models = self.rules.order.models(view, number, &mut self.shuffles);
         let mut turns = Vec::new();
@@ -317,19 +325,51 @@ impl Rounds {
     }
 }
 
+/// A candidate that is given a turn, and its seat if it has one.
+type Pick<'a> = (&'a Candidate, Option<Seated>);
+
 /// The turns of a round that is about to begin.
-#[derive(Default)]
 struct NewRound {
     turns: Vec<Turn>,
     /// Leases that go on.
-    kept: BTreeSet<LeaseId>,
-    /// Leases that are free on trial.
+    kept: Vec<LeaseId>,
+    /// Leases that go on only with a turn, by id.
     lifted: Vec<LeaseId>,
     /// Starts, with the place found on trial.
-    starts: Vec<(JobId, Placement)>,
+    starts: Vec<(JobId, Arc<Placement>)>,
 }
 
 impl NewRound {
+    /// A round in which nobody has a turn yet, with room for about so many.
+    fn new(about: usize) -> NewRound {
+        NewRound {
+            turns: Vec::with_capacity(about),
+            kept: Vec::with_capacity(about),
+            lifted: Vec::with_capacity(about),
+            starts: Vec::new(),
+        }
+    }
+
+    /// Lets picks that have a seat keep it, and answers the others: those come last.
+    fn keep<'a, 'b>(&mut self, picks: &'b [Pick<'a>]) -> &'b [Pick<'a>] {
+        let may_stay = |seated: Seated| {
+            seated.leases().all(|lease| self.lifted.binary_search(&lease).is_ok())
+        };
+        let stays = picks.iter().take_while(|(_, seated)| seated.is_some_and(may_stay)).count();
+        for (candidate, seated) in &picks[..stays] {
+            self.kept.extend(seated.iter().flat_map(|seated| seated.leases()));
+            self.turns.push(candidate.turn);
+        }
+        &picks[stays..]
+    }
+
+    /// Frees the leases that are not kept, on trial.
+    fn lift(&mut self, plan: &mut Plan<'_>) {
+        self.kept.sort_unstable();
+        let risen = self.lifted.iter().filter(|lease| self.kept.binary_search(lease).is_err());
+        risen.for_each(|lease| plan.lift(*lease));
+    }
+
     /// Keeps a team where it is, or finds it GPUs, on trial.
     fn seat(
         &mut self,
@@ -337,15 +377,15 @@ impl NewRound {
         plan: &mut Plan<'_>,
         place: &dyn Place,
         turn: Turn,
+        seated: Option<Seated>,
     ) -> bool {
         let mark = plan.mark();
-        if let Some(leases) = seats::seated(view, turn) {
-            let placement = |id: &LeaseId| {
-                let lease = view.lease(*id).expect("a seat is a live lease");
-                (*lease.placement).clone()
+        if let Some(seated) = seated {
+            let placement = |id: LeaseId| {
+                Arc::clone(&view.lease(id).expect("a seat is a live lease").placement)
             };
-            if leases.iter().all(|lease| plan.claim(placement(lease)).is_ok()) {
-                self.kept.extend(leases);
+            if seated.leases().all(|lease| plan.claim(placement(lease)).is_ok()) {
+                self.kept.extend(seated.leases());
                 self.turns.push(turn);
                 return true;
             }
@@ -354,7 +394,7 @@ impl NewRound {
         let Some(seats) = seats::place_team(view, place, plan.free(), turn) else {
             return false;
         };
-        if !seats.iter().all(|(_, placement)| plan.claim(placement.clone()).is_ok()) {
+        if !seats.iter().all(|(_, placement)| plan.claim(Arc::clone(placement)).is_ok()) {
             plan.undo_to(mark);
             return false;
         }
@@ -364,8 +404,10 @@ impl NewRound {
     }
 
     /// Stops who has no turn, begins the round, and starts who finds its place free already.
-    fn carry_out(self, view: &View<'_>, plan: &mut Plan<'_>) {
-        for lease in self.lifted.iter().filter(|lease| !self.kept.contains(lease)) {
+    fn carry_out(mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        self.kept.sort_unstable();
+        let gone = |lease: &&LeaseId| self.kept.binary_search(lease).is_err();
+        for lease in self.lifted.iter().filter(gone) {
             // Housekeeping may have ended it already.
             let _ = plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted);
         }

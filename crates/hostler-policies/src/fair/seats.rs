@@ -39,16 +39,16 @@ pub(super) fn place_team(
     place: &dyn Place,
     free: &Capacity,
     turn: Turn,
-) -> Option<Vec<(JobId, Placement)>> {
+) -> Option<Vec<(JobId, Arc<Placement>)>> {
     let first = view.job(turn.team.first)?;
     let whole = place_alone(place, free, &first.spec, turn.model)?;
     let Some(second) = turn.team.second else {
-        return Some(vec![(first.id, whole)]);
+        return Some(vec![(first.id, Arc::new(whole))]);
     };
     let mem = view.model(turn.model).mem;
     let halves = halve(&whole, mem);
     let beside = beside(&halves, &view.job(second)?.spec)?;
-    Some(vec![(first.id, halves), (second, beside)])
+    Some(vec![(first.id, Arc::new(halves)), (second, Arc::new(beside))])
 }
 
 /// The same devices, half of each.
@@ -72,19 +72,32 @@ pub(super) fn beside(placement: &Placement, spec: &JobSpec) -> Option<Placement>
     Some(Placement { parts: parts.collect::<Option<Vec<Part>>>()? })
 }
 
-/// Leases with which a team is where its turn wants it, when all members are there already.
-pub(super) fn seated(view: &View<'_>, turn: Turn) -> Option<Vec<LeaseId>> {
+/// Leases of the members of a team that is where its turn wants it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seated {
+    first: LeaseId,
+    second: Option<LeaseId>,
+}
+
+impl Seated {
+    pub(super) fn leases(self) -> impl Iterator<Item = LeaseId> {
+        [Some(self.first), self.second].into_iter().flatten()
+    }
+}
+
+/// The leases of a team when all members are there already.
+pub(super) fn seated(view: &View<'_>, turn: Turn) -> Option<Seated> {
     let lease = |job: JobId| {
         let lease = view.lease(view.job(job)?.lease()?)?;
         (lease.stop.is_none() && view.model_of(lease) == Some(turn.model)).then_some(lease)
     };
     let first = lease(turn.team.first)?;
     let Some(second) = turn.team.second else {
-        return (!is_half(view, first)).then(|| vec![first.id]);
+        return (!is_half(view, first)).then_some(Seated { first: first.id, second: None });
     };
     let second = lease(second)?;
     let together = is_half(view, first) && devices(first).eq(devices(second));
-    together.then(|| vec![first.id, second.id])
+    together.then_some(Seated { first: first.id, second: Some(second.id) })
 }
 
 /// Whether a job that asked for whole GPUs has halves of them.

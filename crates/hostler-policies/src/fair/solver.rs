@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use hostler_core::id::{JobId, ModelId, ProfileKey};
 use hostler_core::job::{Job, Sharing};
+use hostler_core::profile::PairPace;
 use hostler_core::solve::{Known, Solve};
-use hostler_core::target::{Solution, Standing, Target, Team};
-use hostler_core::units::Span;
+use hostler_core::target::{Solution, Standing, Target, Team, Turn};
+use hostler_core::units::{Pace, Span};
 use hostler_core::view::View;
 
 use super::roster::{Roster, Row, gpu_gang};
@@ -261,6 +262,15 @@ impl Kinds {
         }
         pairs
     }
+}
+
+/// Whether the two of a team are still believed to run together; who is alone always is.
+pub(super) fn runs_together(view: &View<'_>, turn: Turn) -> bool {
+    let Some(second) = turn.team.second else { return true };
+    let key = |job: JobId| view.job(job).and_then(pair_key);
+    let (Some(first), Some(second)) = (key(turn.team.first), key(second)) else { return false };
+    let pair = view.profile(first.0).and_then(|own| own.pair(second.0, turn.model, first.1));
+    pair.is_some_and(|PairPace(own, others)| own > Pace::ZERO && others > Pace::ZERO)
 }
 
 /// What must be equal for two jobs to share GPUs in the same way: profile, GPUs in all, and GPUs

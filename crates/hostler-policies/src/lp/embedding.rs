@@ -6,9 +6,12 @@
 //! that goes by the answer. This one is for repeating such a policy: it starts where that solver
 //! starts, steps as it steps and stops when it stops. Unlike `interior`, it knows when nothing
 //! keeps all rows. Columns are free here and have a row of their own that keeps them above 0, but
-//! wide ones have none.
+//! wide ones have none. Lists over all rows begin with those of the columns; at wide ones they hold
+//! what does no harm: slack 1, everything else 0.
 
-use super::interior::{Point, Scaled, System};
+use super::scaled::Scaled;
+use super::system::System;
+use super::vector::{dot, least_ratio, norm};
 use super::{LpError, Problem, Solution};
 use crate::limits::LP_ITERATIONS_MAX;
 
@@ -20,6 +23,8 @@ const STEP_MIN: f64 = 1e-6;
 const STEP_MAX: f64 = 0.999;
 /// Least part of the mean that products are sent back to.
 const CENTRE_MIN: f64 = 1e-4;
+/// Gap above which the next steps see to what rounding leaves of this one.
+const ROUGH: f64 = 1e-3;
 /// How far inside a start is that needs no shift.
 const INSIDE: f64 = 0.01;
 /// Rounds of scaling, and the size below which a row or a column counts as empty.
@@ -29,8 +34,9 @@ const SIZE_MIN: f64 = 1e-6;
 /// Solves a problem without logarithms.
 pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
     let mut embedding = Embedding::new(problem);
+    let mut rest = Residuals::default();
     for iteration in 0..LP_ITERATIONS_MAX {
-        let rest = embedding.residuals();
+        embedding.look(&mut rest);
         if !rest.worth.is_finite() {
             return Err(LpError::Stuck { iterations: iteration });
         }
@@ -45,212 +51,210 @@ pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
     Err(LpError::Stuck { iterations: LP_ITERATIONS_MAX })
 }
 
-/// Slack of columns above 0 and of rows below their bound, or prices of both.
-#[derive(Clone)]
-struct Cone {
-    columns: Vec<f64>,
-    rows: Vec<f64>,
-}
-
-impl Cone {
-    fn map(&self, other: &Cone, both: impl Fn(f64, f64) -> f64) -> Cone {
-        let join = |one: &[f64], two: &[f64]| -> Vec<f64> {
-            one.iter().zip(two).map(|(one, two)| both(*one, *two)).collect()
-        };
-        Cone { columns: join(&self.columns, &other.columns), rows: join(&self.rows, &other.rows) }
-    }
-
-    fn each(&self) -> impl Iterator<Item = f64> + '_ {
-        self.columns.iter().chain(&self.rows).copied()
-    }
-
-    fn dot(&self, other: &Cone) -> f64 {
-        self.each().zip(other.each()).map(|(one, two)| one * two).sum()
-    }
-
-    fn norm(&self) -> f64 {
-        self.dot(self).sqrt()
-    }
-
-    /// Shifted so that nothing is at or below 0.
-    fn inside(&self) -> Cone {
-        let least = self.each().fold(f64::INFINITY, f64::min);
-        let shift = if least <= 0.0 { 1.0 - least } else { INSIDE };
-        self.map(self, |value, _| value + shift)
-    }
-}
-
-/// A step, or a part of one.
+/// A step, or a part of one: in columns, and in the prices of all rows.
+#[derive(Default)]
 struct Move {
     x: Vec<f64>,
-    z: Cone,
+    z: Vec<f64>,
 }
 
-struct Embedding {
-    scaled: Scaled,
-    system: System,
-    /// Coefficient of each column in its own row; 0 where it has none.
-    own: Vec<f64>,
-    /// What is minimised.
-    costs: Vec<f64>,
-    x: Vec<f64>,
-    slack: Cone,
-    prices: Cone,
-    tau: f64,
-    kappa: f64,
-    /// Rows, those of columns included.
-    count: f64,
-    /// Sizes of costs and of bounds, at least 1.
-    sizes: (f64, f64),
-}
-
+/// What is still missing at a point.
+#[derive(Default)]
 struct Residuals {
     /// What prices leave of no costs.
     covered: Vec<f64>,
     /// What prices leave of the costs.
     dual: Vec<f64>,
     /// What rows are off.
-    primal: Cone,
+    primal: Vec<f64>,
     /// Value of the columns, and of the bounds at these prices.
     value: f64,
     worth: f64,
     gap: f64,
 }
 
-impl Embedding {
-    fn new(problem: &Problem) -> Embedding {
+/// The programme, and its equations at a point.
+struct Frame {
+    scaled: Scaled,
+    system: System,
+    wide: Vec<usize>,
+    /// Coefficient of each column in its own row; 0 where it has none.
+    own: Vec<f64>,
+    /// What is minimised, and the same with the other sign.
+    costs: Vec<f64>,
+    gains: Vec<f64>,
+    /// Slack over price of all rows.
+    ratio: Vec<f64>,
+    slope: Vec<f64>,
+}
+
+impl Frame {
+    fn new(problem: &Problem) -> Frame {
         let (scaled, own) = equilibrated(problem);
-        let columns = own.len();
-        let costs: Vec<f64> = scaled.objective.iter().map(|gain| -gain).collect();
-        let size = |list: &[f64]| list.iter().map(|v| v * v).sum::<f64>().sqrt().max(1.0);
-        let sizes = (size(&costs), size(&scaled.bounds));
-        let unit = Cone {
-            columns: own.iter().map(|&own| if own > 0.0 { 1.0 } else { 0.0 }).collect(),
-            rows: vec![1.0; scaled.bounds.len()],
-        };
-        let count = unit.each().sum();
         let system = System::new(problem);
-        let mut embedding = Embedding {
-            x: Vec::new(),
-            slack: unit.clone(),
-            prices: unit.clone(),
+        Frame {
+            costs: scaled.objective.iter().map(|gain| -gain).collect(),
+            gains: scaled.objective.clone(),
+            ratio: vec![1.0; own.len() + scaled.bounds.len()],
+            slope: Vec::new(),
+            wide: problem.wide.clone(),
             scaled,
             system,
             own,
-            costs,
-            tau: 1.0,
-            kappa: 1.0,
-            count,
-            sizes,
-        };
-        embedding.factor(&unit);
-        let none = Cone { columns: vec![0.0; columns], rows: vec![0.0; unit.rows.len()] };
-        let bounds = embedding.bounds();
-        let primal = embedding.solve(&unit, &vec![0.0; columns], &bounds);
-        let gains: Vec<f64> = embedding.costs.iter().map(|cost| -cost).collect();
-        let dual = embedding.solve(&unit, &gains, &none);
-        // What has no row must not be the least.
-        let slack = embedding.silent(primal.z.map(&primal.z, |value, _| -value), 1.0).inside();
-        let prices = embedding.silent(dual.z, 1.0).inside();
-        embedding.slack = embedding.silent(slack, 1.0);
-        embedding.prices = embedding.silent(prices, 0.0);
-        embedding.x = primal.x;
-        embedding
-    }
-
-    /// With a given value for columns that have no row.
-    fn silent(&self, mut cone: Cone, value: f64) -> Cone {
-        for (own, entry) in self.own.iter().zip(&mut cone.columns) {
-            if *own == 0.0 {
-                *entry = value;
-            }
         }
-        cone
     }
 
-    fn bounds(&self) -> Cone {
-        Cone { columns: vec![0.0; self.own.len()], rows: self.scaled.bounds.clone() }
+    fn columns(&self) -> usize {
+        self.own.len()
     }
 
-    /// `G x`: minus each column, and the rows.
-    fn reach(&self, x: &[f64]) -> Cone {
-        let mut rows = vec![0.0; self.scaled.bounds.len()];
-        for (column, &value) in x.iter().enumerate() {
-            for (row, coefficient) in self.scaled.entries(column) {
-                rows[row] += coefficient * value;
-            }
-        }
-        let columns = self.own.iter().zip(x).map(|(own, value)| -own * value).collect();
-        Cone { columns, rows }
+    /// Puts a value where wide columns have no row.
+    fn silence(&self, list: &mut [f64], value: f64) {
+        self.wide.iter().for_each(|&column| list[column] = value);
     }
 
-    /// `G' z`.
-    fn cover(&self, z: &Cone) -> Vec<f64> {
-        let cover =
-            |column: usize| self.scaled.dot(column, &z.rows) - self.own[column] * z.columns[column];
-        (0..self.own.len()).map(cover).collect()
-    }
-
-    /// Makes ready for steps where slack over price is `ratio`.
-    fn factor(&mut self, ratio: &Cone) {
-        let theta = self.own.iter().zip(&ratio.columns);
-        let theta = theta.map(|(own, ratio)| match *own > 0.0 {
+    /// Makes ready for steps at the ratio.
+    fn factor(&mut self) {
+        let (columns, rows) = self.ratio.split_at(self.own.len());
+        let theta = self.own.iter().zip(columns).map(|(own, ratio)| match *own > 0.0 {
             true => ratio / (own * own),
             false => f64::INFINITY,
         });
-        let point = Point {
-            x: theta.collect(),
-            s: vec![1.0; self.own.len()],
-            w: ratio.rows.clone(),
-            y: vec![1.0; ratio.rows.len()],
-        };
-        self.system.factor(&self.scaled, &point);
+        self.system.factor(&self.scaled, theta, rows.iter().copied());
     }
 
     /// Solves `G' z = right` and `G x - ratio z = side`.
-    fn solve(&mut self, ratio: &Cone, right: &[f64], side: &Cone) -> Move {
-        let slope: Vec<f64> = (0..right.len())
-            .map(|j| match self.own[j] > 0.0 {
-                true => right[j] - self.own[j] * side.columns[j] / ratio.columns[j],
-                false => right[j],
-            })
-            .collect();
-        let opposite: Vec<f64> = side.rows.iter().map(|value| -value).collect();
-        let diagonal = ratio.rows.as_slice();
-        let (rows, wide) = self.system.solve_with(&self.scaled, diagonal, &slope, &opposite);
-        let mut x: Vec<f64> = (0..slope.len())
-            .map(|j| self.system.theta[j] * (slope[j] - self.scaled.dot(j, &rows)))
-            .collect();
-        for (value, &column) in wide.iter().zip(&self.system.wide) {
-            x[column] = *value;
-        }
-        let columns = (0..x.len()).map(|j| match self.own[j] > 0.0 {
-            true => (-self.own[j] * x[j] - side.columns[j]) / ratio.columns[j],
-            false => 0.0,
-        });
-        let z = Cone { columns: columns.collect(), rows };
-        Move { x, z }
+    fn solve(&mut self, right: &[f64], side: &[f64], found: &mut Move) {
+        let count = self.columns();
+        self.slope.clear();
+        let columns = self.own.iter().zip(&side[..count]).zip(&self.ratio);
+        let slope = right.iter().zip(columns);
+        self.slope.extend(slope.map(|(right, ((own, side), ratio))| right - own * side / ratio));
+        let opposite = side[count..].iter().map(|value| -value);
+        self.system.solve(&self.scaled, &self.slope, opposite);
+        let Move { x, z } = found;
+        x.clear();
+        x.extend(self.system.columns(&self.scaled, &self.slope));
+        self.system.wide().for_each(|(column, value)| x[column] = value);
+        z.clear();
+        let columns = self.own.iter().zip(side).zip(x.iter().zip(&self.ratio));
+        z.extend(columns.map(|((own, side), (x, ratio))| (-own * x - side) / ratio));
+        z.extend(self.system.prices());
     }
 
-    fn residuals(&self) -> Residuals {
-        let covered: Vec<f64> = self.cover(&self.prices).into_iter().map(|sum| -sum).collect();
-        let dual = covered.iter().zip(&self.costs).map(|(rest, cost)| rest - self.tau * cost);
-        let reached = self.reach(&self.x).map(&self.slack, |reach, slack| reach + slack);
-        let primal = reached.map(&self.bounds(), |reached, bound| reached - self.tau * bound);
-        Residuals {
-            dual: dual.collect(),
-            covered,
-            primal: self.silent(primal, 0.0),
-            value: dot(&self.costs, &self.x),
-            worth: dot(&self.scaled.bounds, &self.prices.rows),
-            gap: self.slack.dot(&self.prices),
+    /// What a move changes the gap by: its columns at their costs, and the bounds at its prices.
+    fn worth(&self, found: &Move) -> f64 {
+        dot(&self.costs, &found.x) + dot(&self.scaled.bounds, &found.z[self.columns()..])
+    }
+}
+
+/// A point on the way, and what a step is made of.
+struct Embedding {
+    frame: Frame,
+    x: Vec<f64>,
+    slack: Vec<f64>,
+    prices: Vec<f64>,
+    tau: f64,
+    kappa: f64,
+    /// Rows, those of columns included.
+    count: f64,
+    /// Sizes of costs and of bounds, at least 1.
+    sizes: (f64, f64),
+    /// Bounds of all rows: 0 for those of columns.
+    bounds: Vec<f64>,
+    /// Roots of ratio and of product.
+    root: Vec<f64>,
+    lambda: Vec<f64>,
+    side: Vec<f64>,
+    first: Move,
+    second: Move,
+    /// Changes of slack and prices, in the measure of the point.
+    slack_step: Vec<f64>,
+    price_step: Vec<f64>,
+}
+
+impl Embedding {
+    fn new(problem: &Problem) -> Embedding {
+        let mut frame = Frame::new(problem);
+        let (columns, rows) = (frame.columns(), frame.scaled.bounds.len());
+        let size = |list: &[f64]| norm(list).max(1.0);
+        let mut bounds = vec![0.0; columns];
+        bounds.extend(&frame.scaled.bounds);
+        frame.factor();
+        let (mut primal, mut dual) = (Move::default(), Move::default());
+        frame.solve(&vec![0.0; columns], &bounds, &mut primal);
+        let gains = frame.gains.clone();
+        frame.solve(&gains, &vec![0.0; columns + rows], &mut dual);
+        primal.z.iter_mut().for_each(|value| *value = -*value);
+        let inside = |mut list: Vec<f64>, silent: f64| {
+            // What has no row must not be the least.
+            frame.silence(&mut list, 1.0);
+            let least = list.iter().copied().fold(f64::INFINITY, f64::min);
+            let shift = if least <= 0.0 { 1.0 - least } else { INSIDE };
+            list.iter_mut().for_each(|value| *value += shift);
+            frame.silence(&mut list, silent);
+            list
+        };
+        Embedding {
+            x: primal.x,
+            slack: inside(primal.z, 1.0),
+            prices: inside(dual.z, 0.0),
+            tau: 1.0,
+            kappa: 1.0,
+            count: (columns + rows - frame.wide.len()) as f64,
+            sizes: (size(&frame.costs), size(&frame.scaled.bounds)),
+            bounds,
+            root: Vec::new(),
+            lambda: Vec::new(),
+            side: Vec::new(),
+            first: Move::default(),
+            second: Move::default(),
+            slack_step: Vec::new(),
+            price_step: Vec::new(),
+            frame,
         }
+    }
+
+    /// Looks at what is missing here.
+    fn look(&self, rest: &mut Residuals) {
+        let Frame { scaled, own, costs, .. } = &self.frame;
+        let columns = own.len();
+        rest.covered.clear();
+        rest.primal.clear();
+        rest.primal.extend(own.iter().zip(&self.x).map(|(own, x)| -own * x));
+        rest.primal.resize(columns + scaled.bounds.len(), 0.0);
+        let (price_columns, price_rows) = self.prices.split_at(columns);
+        let reached = &mut rest.primal[columns..];
+        for (column, (x, (own, price))) in
+            self.x.iter().zip(own.iter().zip(price_columns)).enumerate()
+        {
+            let (rows, values) = scaled.column(column);
+            let mut sum = 0.0;
+            for (&row, value) in rows.iter().zip(values) {
+                reached[row as usize] += value * x;
+                sum += value * price_rows[row as usize];
+            }
+            rest.covered.push(-(sum - own * price));
+        }
+        rest.dual.clear();
+        let dual = rest.covered.iter().zip(costs);
+        rest.dual.extend(dual.map(|(rest, cost)| rest - self.tau * cost));
+        for (rest, (slack, bound)) in
+            rest.primal.iter_mut().zip(self.slack.iter().zip(&self.bounds))
+        {
+            *rest = *rest + slack - self.tau * bound;
+        }
+        self.frame.silence(&mut rest.primal, 0.0);
+        rest.value = dot(costs, &self.x);
+        rest.worth = dot(&scaled.bounds, price_rows);
+        rest.gap = dot(&self.slack, &self.prices);
     }
 
     fn is_done(&self, rest: &Residuals) -> bool {
-        let slack = self.silent(self.slack.clone(), 0.0).norm();
-        let (x, z) = (norm(&self.x), self.prices.norm());
-        let primal = rest.primal.norm() / (self.sizes.1 + x + slack).max(1.0) / self.tau;
+        let silent = self.frame.wide.len() as f64;
+        let slack = (dot(&self.slack, &self.slack) - silent).max(0.0).sqrt();
+        let (x, z) = (norm(&self.x), norm(&self.prices));
+        let primal = norm(&rest.primal) / (self.sizes.1 + x + slack).max(1.0) / self.tau;
         let dual = norm(&rest.dual) / (self.sizes.0 + z).max(1.0) / self.tau;
         let relative = match (rest.value / self.tau, -rest.worth / self.tau) {
             (value, _) if value < 0.0 => rest.gap / -value,
@@ -263,75 +267,81 @@ impl Embedding {
 
     /// Whether the prices prove that nothing keeps all rows.
     fn is_hopeless(&self, rest: &Residuals) -> bool {
-        let size = self.prices.norm().max(1.0);
-        rest.worth / size < -GOAL && norm(&rest.covered) / size < GOAL && self.tau < self.kappa
+        if self.tau >= self.kappa || rest.worth >= 0.0 {
+            return false;
+        }
+        let size = norm(&self.prices).max(1.0);
+        rest.worth / size < -GOAL && norm(&rest.covered) / size < GOAL
     }
 
     /// One step of the method.
     fn advance(&mut self, rest: &Residuals) {
-        let ratio = self.silent(self.slack.map(&self.prices, |s, z| s / z), 1.0);
-        let root = ratio.map(&ratio, |ratio, _| ratio.sqrt());
-        let products = self.slack.map(&self.prices, |s, z| s * z);
-        let lambda = self.silent(products.map(&products, |product, _| product.sqrt()), 1.0);
-        self.factor(&ratio);
-        let gains: Vec<f64> = self.costs.iter().map(|cost| -cost).collect();
-        let bounds = self.bounds();
-        let first = self.solve(&ratio, &gains, &bounds);
-        let scale = self.kappa / self.tau - dot(&self.costs, &first.x) - bounds.dot(&first.z);
+        self.measure();
+        self.frame.system.refines = rest.gap < ROUGH;
+        self.frame.factor();
+        let gains = std::mem::take(&mut self.frame.gains);
+        self.frame.solve(&gains, &self.bounds, &mut self.first);
+        self.frame.gains = gains;
+        let scale = self.kappa / self.tau - self.frame.worth(&self.first);
         let off = self.kappa + rest.value + rest.worth;
 
-        let side = self.slack.map(&rest.primal, |slack, rest| slack - rest);
-        let second = self.solve(&ratio, &rest.dual, &self.silent(side, 0.0));
-        let worth = dot(&self.costs, &second.x) + bounds.dot(&second.z);
-        let tau = (off - self.kappa + worth) / scale;
-        let prices = self.weighed(&root, &second.z, &first.z, tau);
-        let slack = prices.map(&lambda, |price, lambda| -price - lambda);
-        let slack = self.silent(slack, 0.0);
+        let side = self.slack.iter().zip(&rest.primal).map(|(slack, rest)| slack - rest);
+        refill(&mut self.side, side);
+        self.frame.silence(&mut self.side, 0.0);
+        self.frame.solve(&rest.dual, &self.side, &mut self.second);
+        let tau = (off - self.kappa + self.frame.worth(&self.second)) / scale;
+        self.weigh(tau);
+        let slack = self.price_step.iter().zip(&self.lambda);
+        refill(&mut self.slack_step, slack.map(|(price, lambda)| -price - lambda));
+        self.frame.silence(&mut self.slack_step, 0.0);
         let kappa = -self.kappa - self.kappa / self.tau * tau;
-        let length = self.longest(&lambda, &slack, &prices, (tau, kappa));
-        let missed = 1.0 - length;
+        let missed = 1.0 - self.longest((tau, kappa));
         let part = (missed * missed * missed).clamp(CENTRE_MIN, 1.0);
         let centre = part * (rest.gap + self.kappa * self.tau) / (self.count + 1.0);
 
-        let product = slack.map(&prices, |slack, price| slack * price - centre);
-        let target = lambda.map(&product, |lambda, product| lambda + product / lambda);
-        let target = self.silent(target, 0.0);
-        let side = target.map(&root, |target, root| target * root);
-        let side = side.map(&rest.primal, |side, rest| side - (1.0 - part) * rest);
+        // From here on the step of the slack holds what the products are sent to.
+        let products = self.slack_step.iter_mut().zip(&self.price_step);
+        for ((slack, price), lambda) in products.zip(&self.lambda) {
+            *slack = lambda + (*slack * price - centre) / lambda;
+        }
+        self.frame.silence(&mut self.slack_step, 0.0);
+        let side = self.slack_step.iter().zip(&self.root).zip(&rest.primal);
+        let side = side.map(|((target, root), rest)| target * root - (1.0 - part) * rest);
+        refill(&mut self.side, side);
         let right: Vec<f64> = rest.dual.iter().map(|rest| (1.0 - part) * rest).collect();
-        let second = self.solve(&ratio, &right, &side);
+        self.frame.solve(&right, &self.side, &mut self.second);
         let turn = self.kappa * self.tau + kappa * tau - centre;
-        let worth = dot(&self.costs, &second.x) + bounds.dot(&second.z);
+        let worth = self.frame.worth(&self.second);
         let tau = ((1.0 - part) * off - turn / self.tau + worth) / scale;
-        let prices = self.weighed(&root, &second.z, &first.z, tau);
-        let slack = target.map(&prices, |target, price| -(target + price));
+        self.weigh(tau);
+        let slack = self.slack_step.iter_mut().zip(&self.price_step);
+        slack.for_each(|(target, price)| *target = -(*target + price));
         let kappa = -(turn + self.kappa * tau) / self.tau;
-        let length = STEP * self.longest(&lambda, &slack, &prices, (tau, kappa));
-
-        let walk = |value: f64, step: f64| value + length * step;
-        let x = self.x.iter().zip(second.x.iter().zip(&first.x));
-        self.x = x.map(|(x, (two, one))| walk(*x, two + tau * one)).collect();
-        let z = second.z.map(&first.z, |two, one| two + tau * one);
-        self.prices = self.silent(self.prices.map(&z, walk), 0.0);
-        let slack = slack.map(&root, |slack, root| slack * root);
-        self.slack = self.silent(self.slack.map(&slack, walk), 1.0);
-        self.kappa = walk(self.kappa, kappa);
-        self.tau = walk(self.tau, tau);
+        let length = STEP * self.longest((tau, kappa));
+        self.walk(length, tau, kappa);
     }
 
-    /// Two parts of a change of prices together, in the measure of the point.
-    fn weighed(&self, root: &Cone, two: &Cone, one: &Cone, tau: f64) -> Cone {
-        let sum = two.map(one, |two, one| two + tau * one);
-        self.silent(sum.map(root, |sum, root| sum * root), 0.0)
+    /// Takes the measure of the point.
+    fn measure(&mut self) {
+        let both = || self.slack.iter().zip(&self.prices);
+        refill(&mut self.frame.ratio, both().map(|(slack, price)| slack / price));
+        refill(&mut self.lambda, both().map(|(slack, price)| (slack * price).sqrt()));
+        self.frame.wide.iter().for_each(|&column| self.frame.ratio[column] = 1.0);
+        self.frame.silence(&mut self.lambda, 1.0);
+        refill(&mut self.root, self.frame.ratio.iter().map(|ratio| ratio.sqrt()));
+    }
+
+    /// Both parts of a change of prices together, in the measure of the point.
+    fn weigh(&mut self, tau: f64) {
+        let parts = self.second.z.iter().zip(&self.first.z).zip(&self.root);
+        refill(&mut self.price_step, parts.map(|((two, one), root)| (two + tau * one) * root));
+        self.frame.silence(&mut self.price_step, 0.0);
     }
 
     /// How far a step may go before something is 0.
-    fn longest(&self, lambda: &Cone, slack: &Cone, prices: &Cone, ends: (f64, f64)) -> f64 {
-        let least = |cone: &Cone| {
-            let parts = cone.each().zip(lambda.each()).map(|(step, lambda)| step / lambda);
-            parts.fold(f64::INFINITY, f64::min)
-        };
-        let least = least(slack).min(least(prices));
+    fn longest(&self, ends: (f64, f64)) -> f64 {
+        let slack = least_ratio(&self.slack_step, &self.lambda);
+        let least = slack.min(least_ratio(&self.price_step, &self.lambda));
         let mut length = if least < 0.0 { -1.0 / least } else { f64::INFINITY };
         for (value, step) in [(self.tau, ends.0), (self.kappa, ends.1)] {
             if step < 0.0 {
@@ -341,14 +351,40 @@ impl Embedding {
         length.clamp(STEP_MIN, STEP_MAX)
     }
 
+    fn walk(&mut self, length: f64, tau: f64, kappa: f64) {
+        let parts = self.second.x.iter().zip(&self.first.x);
+        for (x, (two, one)) in self.x.iter_mut().zip(parts) {
+            *x += length * (two + tau * one);
+        }
+        let parts = self.second.z.iter().zip(&self.first.z);
+        for (price, (two, one)) in self.prices.iter_mut().zip(parts) {
+            *price += length * (two + tau * one);
+        }
+        self.frame.silence(&mut self.prices, 0.0);
+        let steps = self.slack_step.iter().zip(&self.root);
+        for (slack, (step, root)) in self.slack.iter_mut().zip(steps) {
+            *slack += length * (step * root);
+        }
+        self.frame.silence(&mut self.slack, 1.0);
+        self.kappa += length * kappa;
+        self.tau += length * tau;
+    }
+
     fn answer(&self, problem: &Problem, iterations: u32) -> Solution {
+        let scaled = &self.frame.scaled;
         let scale = |value: &f64, scale: &f64| value * scale / self.tau;
         let values: Vec<f64> =
-            self.x.iter().zip(&self.scaled.column_scale).map(|(x, by)| scale(x, by)).collect();
-        let prices = self.prices.rows.iter().zip(&self.scaled.row_scale);
+            self.x.iter().zip(&scaled.column_scale).map(|(x, by)| scale(x, by)).collect();
+        let prices = self.prices[values.len()..].iter().zip(&scaled.row_scale);
         let prices = prices.map(|(price, by)| scale(price, by)).collect();
         Solution { objective: dot(&problem.objective, &values), values, prices, iterations }
     }
+}
+
+/// Fills a list anew, without giving its room back.
+fn refill(list: &mut Vec<f64>, values: impl Iterator<Item = f64>) {
+    list.clear();
+    list.extend(values);
 }
 
 /// The problem with rows and columns brought near size 1, and the coefficient of each column in
@@ -383,12 +419,4 @@ fn equilibrated(problem: &Problem) -> (Scaled, Vec<f64>) {
         row_scale.iter_mut().zip(&row_factor).for_each(|(scale, factor)| *scale *= factor);
     }
     (Scaled::with(problem, values, row_scale, column_scale), own)
-}
-
-fn dot(one: &[f64], two: &[f64]) -> f64 {
-    one.iter().zip(two).map(|(one, two)| one * two).sum()
-}
-
-fn norm(values: &[f64]) -> f64 {
-    dot(values, values).sqrt()
 }

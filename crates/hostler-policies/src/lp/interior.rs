@@ -1,12 +1,12 @@
 //! An interior-point method: Mehrotra's predictor and corrector on the normal equations.
 //!
 //! Written for the programmes of this crate: rows of a class touch few columns, a few rows link
-//! all of them, and one wide column is the level that all shall reach. The wide columns stay in the
-//! equations, before the linking rows, instead of filling the matrix. A logarithm of a column only
+//! all of them, and one wide column is the level that all shall reach. A logarithm of a column only
 //! says what the product of its value and its reduced cost shall be: its weight, instead of 0.
 //! Deterministic: no clock, no chance.
 
-use super::skyline::Skyline;
+use super::scaled::Scaled;
+use super::system::System;
 use super::{LpError, Problem, Solution};
 use crate::limits::LP_ITERATIONS_MAX;
 
@@ -39,7 +39,7 @@ pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
         let residuals = Residuals::new(&scaled, &point);
         let error = residuals.error;
         if error <= GOAL {
-            return Ok(scaled.unscale(problem, &point, iteration));
+            return Ok(scaled.unscale(problem, &point.x, &point.y, iteration));
         }
         if !error.is_finite() {
             break;
@@ -54,19 +54,19 @@ pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
         advance(&scaled, &mut system, &mut point, &residuals);
         iteration += 1;
     }
-    let enough = best.map(|point| scaled.unscale(problem, &point, iteration));
+    let enough = best.map(|point| scaled.unscale(problem, &point.x, &point.y, iteration));
     enough.ok_or(LpError::Stuck { iterations: iteration })
 }
 
 /// One step of the method.
 fn advance(scaled: &Scaled, system: &mut System, point: &mut Point, residuals: &Residuals) {
-    system.factor(scaled, point);
+    point.factor(scaled, system);
     let columns = point.x.len();
     let rows = point.y.len();
     let mut column_target: Vec<f64> =
         (0..columns).map(|j| scaled.logs[j] - point.x[j] * point.s[j]).collect();
     let mut row_target: Vec<f64> = (0..rows).map(|i| -point.w[i] * point.y[i]).collect();
-    let predictor = system.direction(scaled, point, residuals, &column_target, &row_target);
+    let predictor = point.direction(scaled, system, residuals, &column_target, &row_target);
     let (primal, dual) = point.longest(&predictor);
     let pairs = (columns - scaled.log_count + rows) as f64;
     let mean = point.complementarity(scaled) / pairs;
@@ -82,7 +82,7 @@ fn advance(scaled: &Scaled, system: &mut System, point: &mut Point, residuals: &
     for (i, target) in row_target.iter_mut().enumerate() {
         *target += centre - predictor.w[i] * predictor.y[i];
     }
-    let mut step = system.direction(scaled, point, residuals, &column_target, &row_target);
+    let mut step = point.direction(scaled, system, residuals, &column_target, &row_target);
     let (mut primal, mut dual) = point.longest(&step);
     if primal.min(dual) < SHORT {
         // Against the border: back to the middle, with products as they are on average.
@@ -93,133 +93,19 @@ fn advance(scaled: &Scaled, system: &mut System, point: &mut Point, residuals: &
         for (i, target) in row_target.iter_mut().enumerate() {
             *target = mean.max(least) - point.w[i] * point.y[i];
         }
-        step = system.direction(scaled, point, residuals, &column_target, &row_target);
+        step = point.direction(scaled, system, residuals, &column_target, &row_target);
         (primal, dual) = point.longest(&step);
     }
     point.go(&step, (primal * STEP).min(1.0), (dual * STEP).min(1.0));
 }
 
-/// The problem with rows and columns brought to size 1.
-pub(super) struct Scaled {
-    starts: Vec<usize>,
-    rows: Vec<u32>,
-    values: Vec<f64>,
-    pub(super) objective: Vec<f64>,
-    logs: Vec<f64>,
-    /// Columns with a logarithm.
-    log_count: usize,
-    pub(super) bounds: Vec<f64>,
-    pub(super) row_scale: Vec<f64>,
-    pub(super) column_scale: Vec<f64>,
-    goal_scale: f64,
-}
-
-impl Scaled {
-    fn new(problem: &Problem) -> Scaled {
-        let mut row_scale = vec![1.0; problem.rows()];
-        let mut column_scale = vec![1.0; problem.columns()];
-        let mut values = problem.values.clone();
-        for _ in 0..3 {
-            let mut row_size = vec![0.0f64; problem.rows()];
-            for (row, value) in problem.rows.iter().zip(&values) {
-                let size = &mut row_size[*row as usize];
-                *size = size.max(value.abs());
-            }
-            let shrink = |size: f64| if size > 0.0 { 1.0 / size.sqrt() } else { 1.0 };
-            let row_factor: Vec<f64> = row_size.into_iter().map(shrink).collect();
-            for (column, scale) in column_scale.iter_mut().enumerate() {
-                let range = problem.starts[column]..problem.starts[column + 1];
-                let size = values[range.clone()].iter().fold(0.0f64, |size, v| size.max(v.abs()));
-                let factor = shrink(size);
-                *scale *= factor;
-                for at in range {
-                    values[at] *= factor * row_factor[problem.rows[at] as usize];
-                }
-            }
-            row_scale.iter_mut().zip(&row_factor).for_each(|(scale, factor)| *scale *= factor);
-        }
-        let mut objective: Vec<f64> =
-            problem.objective.iter().zip(&column_scale).map(|(c, scale)| c * scale).collect();
-        let largest = |list: &[f64]| list.iter().fold(0.0f64, |size, value| size.max(value.abs()));
-        let size = largest(&objective).max(largest(&problem.logs));
-        let goal_scale = if size > 0.0 { 1.0 / size } else { 1.0 };
-        objective.iter_mut().for_each(|c| *c *= goal_scale);
-        Scaled {
-            starts: problem.starts.clone(),
-            rows: problem.rows.clone(),
-            values,
-            objective,
-            logs: problem.logs.iter().map(|weight| weight * goal_scale).collect(),
-            log_count: problem.logs.iter().filter(|&&weight| weight > 0.0).count(),
-            bounds: problem.bounds.iter().zip(&row_scale).map(|(b, scale)| b * scale).collect(),
-            row_scale,
-            column_scale,
-            goal_scale,
-        }
-    }
-
-    /// A problem whose values others have scaled.
-    pub(super) fn with(
-        problem: &Problem,
-        values: Vec<f64>,
-        row_scale: Vec<f64>,
-        column_scale: Vec<f64>,
-    ) -> Scaled {
-        let times = |list: &[f64], by: &[f64]| list.iter().zip(by).map(|(a, b)| a * b).collect();
-        Scaled {
-            starts: problem.starts.clone(),
-            rows: problem.rows.clone(),
-            values,
-            objective: times(&problem.objective, &column_scale),
-            logs: vec![0.0; problem.columns()],
-            log_count: 0,
-            bounds: times(&problem.bounds, &row_scale),
-            row_scale,
-            column_scale,
-            goal_scale: 1.0,
-        }
-    }
-
-    pub(super) fn entries(&self, column: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let range = self.starts[column]..self.starts[column + 1];
-        self.rows[range.clone()]
-            .iter()
-            .map(|&row| row as usize)
-            .zip(self.values[range].iter().copied())
-    }
-
-    /// `A' y` of one column.
-    pub(super) fn dot(&self, column: usize, y: &[f64]) -> f64 {
-        self.entries(column).map(|(row, value)| value * y[row]).sum()
-    }
-
-    fn unscale(&self, problem: &Problem, point: &Point, iterations: u32) -> Solution {
-        let values: Vec<f64> =
-            point.x.iter().zip(&self.column_scale).map(|(x, scale)| x * scale).collect();
-        let prices = point.y.iter().zip(&self.row_scale);
-        let mut objective = 0.0;
-        for (column, &value) in values.iter().enumerate() {
-            objective += problem.objective[column] * value;
-            if problem.logs[column] > 0.0 {
-                objective += problem.logs[column] * libm::log(value);
-            }
-        }
-        Solution {
-            prices: prices.map(|(y, scale)| y * scale / self.goal_scale).collect(),
-            values,
-            objective,
-            iterations,
-        }
-    }
-}
-
 /// Columns and their reduced costs, slack of rows and their prices: or a step in all of them.
 #[derive(Clone)]
-pub(super) struct Point {
-    pub(super) x: Vec<f64>,
-    pub(super) s: Vec<f64>,
-    pub(super) w: Vec<f64>,
-    pub(super) y: Vec<f64>,
+struct Point {
+    x: Vec<f64>,
+    s: Vec<f64>,
+    w: Vec<f64>,
+    y: Vec<f64>,
 }
 
 impl Point {
@@ -237,15 +123,45 @@ impl Point {
             let s = scaled.logs.iter().map(|&weight| if weight > 0.0 { weight } else { 1.0 });
             return Point { s: s.collect(), ..unit };
         }
-        system.factor(scaled, &unit);
-        let zero = vec![0.0; columns];
-        let mut w = system.solve(scaled, &unit, &zero, &scaled.bounds);
+        unit.factor(scaled, system);
+        system.solve(scaled, &vec![0.0; columns], scaled.bounds.iter().copied());
+        let mut w: Vec<f64> = system.prices().collect();
         let mut x: Vec<f64> = (0..columns).map(|j| scaled.dot(j, &w)).collect();
-        let empty = vec![0.0; rows];
-        let mut y = system.solve(scaled, &unit, &scaled.objective, &empty);
+        system.solve(scaled, &scaled.objective, std::iter::repeat_n(0.0, rows));
+        let mut y: Vec<f64> = system.prices().collect();
         let mut s: Vec<f64> =
             (0..columns).map(|j| scaled.dot(j, &y) - scaled.objective[j]).collect();
         inside(&mut x, &mut w, &mut s, &mut y);
+        Point { x, s, w, y }
+    }
+
+    /// Makes a system ready for steps from here.
+    fn factor(&self, scaled: &Scaled, system: &mut System) {
+        let ratios = |one: &[f64], two: &[f64]| -> Vec<f64> {
+            one.iter().zip(two).map(|(one, two)| one / two).collect()
+        };
+        let (theta, diagonal) = (ratios(&self.x, &self.s), ratios(&self.w, &self.y));
+        system.factor(scaled, theta.into_iter(), diagonal.into_iter());
+    }
+
+    /// The step that brings the products to their targets and the residuals to 0.
+    fn direction(
+        &self,
+        scaled: &Scaled,
+        system: &mut System,
+        residuals: &Residuals,
+        column_target: &[f64],
+        row_target: &[f64],
+    ) -> Point {
+        let (columns, rows) = (self.x.len(), self.y.len());
+        let slope: Vec<f64> =
+            (0..columns).map(|j| residuals.dual[j] + column_target[j] / self.x[j]).collect();
+        let side = (0..rows).map(|i| row_target[i] / self.y[i] - residuals.primal[i]);
+        system.solve(scaled, &slope, side);
+        let y: Vec<f64> = system.prices().collect();
+        let x: Vec<f64> = system.columns(scaled, &slope).collect();
+        let s = (0..columns).map(|j| (column_target[j] - self.s[j] * x[j]) / self.x[j]).collect();
+        let w = (0..rows).map(|i| (row_target[i] - self.w[i] * y[i]) / self.y[i]).collect();
         Point { x, s, w, y }
     }
 
@@ -337,9 +253,10 @@ impl Residuals {
         for (column, &x) in point.x.iter().enumerate() {
             value += scaled.objective[column] * x;
             let mut covered = 0.0;
-            for (row, coefficient) in scaled.entries(column) {
-                primal[row] -= coefficient * x;
-                covered += coefficient * point.y[row];
+            let (rows, values) = scaled.column(column);
+            for (&row, coefficient) in rows.iter().zip(values) {
+                primal[row as usize] -= coefficient * x;
+                covered += coefficient * point.y[row as usize];
             }
             dual.push(scaled.objective[column] - covered + point.s[column]);
             if scaled.logs[column] > 0.0 {
@@ -356,171 +273,5 @@ impl Residuals {
         let sum = gap + primal_error + dual_error;
         let error = if sum.is_nan() { sum } else { gap.max(primal_error).max(dual_error) };
         Residuals { primal, dual, missed, error }
-    }
-}
-
-/// The equations of a step.
-pub(super) struct System {
-    matrix: Skyline,
-    /// Rows before the wide columns.
-    local: usize,
-    pub(super) wide: Vec<usize>,
-    is_wide: Vec<bool>,
-    /// Value of each column over its reduced cost, at the point of the factors.
-    pub(super) theta: Vec<f64>,
-}
-
-impl System {
-    pub(super) fn new(problem: &Problem) -> System {
-        let local = problem.rows() - problem.linking;
-        let wide = problem.wide.clone();
-        let mut is_wide = vec![false; problem.columns()];
-        wide.iter().for_each(|&column| is_wide[column] = true);
-        let place = |row: usize| if row < local { row } else { row + wide.len() };
-        let mut first: Vec<usize> = (0..problem.rows() + wide.len()).collect();
-        for column in (0..problem.columns()).filter(|&column| !is_wide[column]) {
-            let lowest = problem.entries(column).map(|(row, _)| place(row)).min();
-            for (row, _) in problem.entries(column) {
-                let place = place(row);
-                first[place] = first[place].min(lowest.expect("the column has this entry"));
-            }
-        }
-        for (number, &column) in wide.iter().enumerate() {
-            let own = local + number;
-            for (row, _) in problem.entries(column) {
-                let (low, high) = (place(row).min(own), place(row).max(own));
-                first[high] = first[high].min(low);
-            }
-        }
-        let theta = vec![0.0; problem.columns()];
-        System { matrix: Skyline::new(first), local, wide, is_wide, theta }
-    }
-
-    fn place(&self, row: usize) -> usize {
-        if row < self.local { row } else { row + self.wide.len() }
-    }
-
-    pub(super) fn factor(&mut self, scaled: &Scaled, point: &Point) {
-        self.matrix.clear();
-        let (local, shift) = (self.local, self.wide.len());
-        let place = |row: usize| if row < local { row } else { row + shift };
-        for column in 0..point.x.len() {
-            self.theta[column] = point.x[column] / point.s[column];
-            if self.is_wide[column] {
-                continue;
-            }
-            for (row, value) in scaled.entries(column) {
-                let weight = value * self.theta[column];
-                for (other, factor) in scaled.entries(column) {
-                    self.matrix.add(place(row), place(other), weight * factor);
-                    if other == row {
-                        break;
-                    }
-                }
-            }
-        }
-        for row in 0..point.y.len() {
-            self.matrix.add(place(row), place(row), point.w[row] / point.y[row]);
-        }
-        for (number, &column) in self.wide.iter().enumerate() {
-            let own = local + number;
-            self.matrix.add(own, own, -1.0 / self.theta[column]);
-            for (row, value) in scaled.entries(column) {
-                let (low, high) = (place(row).min(own), place(row).max(own));
-                self.matrix.add(high, low, -value);
-            }
-        }
-        self.matrix.factor(|row| row >= local && row < local + shift);
-    }
-
-    /// The prices that a step changes by: of `M dy = A theta g + side`, wide columns kept apart.
-    fn solve(&mut self, scaled: &Scaled, point: &Point, slope: &[f64], side: &[f64]) -> Vec<f64> {
-        let diagonal: Vec<f64> = point.w.iter().zip(&point.y).map(|(w, y)| w / y).collect();
-        self.solve_with(scaled, &diagonal, slope, side).0
-    }
-
-    /// The same with the diagonal that the rows brought into the factors; and the wide columns.
-    pub(super) fn solve_with(
-        &mut self,
-        scaled: &Scaled,
-        diagonal: &[f64],
-        slope: &[f64],
-        side: &[f64],
-    ) -> (Vec<f64>, Vec<f64>) {
-        let rows = side.len();
-        let mut right = vec![0.0; rows + self.wide.len()];
-        for (row, value) in side.iter().enumerate() {
-            right[self.place(row)] = *value;
-        }
-        for (column, &slope) in slope.iter().enumerate() {
-            if self.is_wide[column] || slope == 0.0 {
-                continue;
-            }
-            let weight = self.theta[column] * slope;
-            for (row, value) in scaled.entries(column) {
-                right[self.place(row)] += value * weight;
-            }
-        }
-        for (number, &column) in self.wide.iter().enumerate() {
-            right[self.local + number] = -slope[column];
-        }
-        let mut answer = right.clone();
-        self.matrix.solve(&mut answer);
-        let mut rest = right;
-        self.subtract(scaled, diagonal, &answer, &mut rest);
-        self.matrix.solve(&mut rest);
-        answer.iter_mut().zip(&rest).for_each(|(value, rest)| *value += rest);
-        let wide = answer[self.local..self.local + self.wide.len()].to_vec();
-        ((0..rows).map(|row| answer[self.place(row)]).collect(), wide)
-    }
-
-    /// Takes the matrix times `answer` from `rest`: what the factors left undone.
-    fn subtract(&self, scaled: &Scaled, diagonal: &[f64], answer: &[f64], rest: &mut [f64]) {
-        for (row, own) in diagonal.iter().enumerate() {
-            let place = self.place(row);
-            rest[place] -= own * answer[place];
-        }
-        for column in 0..self.theta.len() {
-            if self.is_wide[column] {
-                continue;
-            }
-            let covered: f64 =
-                scaled.entries(column).map(|(row, value)| value * answer[self.place(row)]).sum();
-            let weight = covered * self.theta[column];
-            for (row, value) in scaled.entries(column) {
-                rest[self.place(row)] -= value * weight;
-            }
-        }
-        for (number, &column) in self.wide.iter().enumerate() {
-            let own = self.local + number;
-            rest[own] += answer[own] / self.theta[column];
-            for (row, value) in scaled.entries(column) {
-                rest[own] += value * answer[self.place(row)];
-                rest[self.place(row)] += value * answer[own];
-            }
-        }
-    }
-
-    /// The step that brings the products to their targets and the residuals to 0.
-    fn direction(
-        &mut self,
-        scaled: &Scaled,
-        point: &Point,
-        residuals: &Residuals,
-        column_target: &[f64],
-        row_target: &[f64],
-    ) -> Point {
-        let columns = point.x.len();
-        let rows = point.y.len();
-        let slope: Vec<f64> =
-            (0..columns).map(|j| residuals.dual[j] + column_target[j] / point.x[j]).collect();
-        let side: Vec<f64> =
-            (0..rows).map(|i| row_target[i] / point.y[i] - residuals.primal[i]).collect();
-        let y = self.solve(scaled, point, &slope, &side);
-        let x: Vec<f64> =
-            (0..columns).map(|j| self.theta[j] * (slope[j] - scaled.dot(j, &y))).collect();
-        let s = (0..columns).map(|j| (column_target[j] - point.s[j] * x[j]) / point.x[j]).collect();
-        let w = (0..rows).map(|i| (row_target[i] - point.w[i] * y[i]) / point.y[i]).collect();
-        Point { x, s, w, y }
     }
 }

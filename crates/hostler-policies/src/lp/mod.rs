@@ -12,7 +12,10 @@ mod embedding;
 #[cfg(feature = "highs")]
 mod highs;
 mod interior;
+mod scaled;
 mod skyline;
+mod system;
+mod vector;
 mod vertex;
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! times the linking ones; a full matrix costs what it always costs. No pivoting: the caller orders
 //! the rows and knows the sign of each pivot.
 
+use super::vector::dot;
+
 /// Part of a diagonal entry that is rounding.
 const PIVOT_MIN: f64 = 1e-15;
 
@@ -40,10 +42,14 @@ impl Skyline {
         self.values.fill(0.0);
     }
 
-    /// Adds to an entry at or below the diagonal.
-    pub fn add(&mut self, row: usize, column: usize, value: f64) {
-        let at = self.starts[row] + column - self.first[row];
-        self.values[at] += value;
+    /// Where an entry at or below the diagonal is kept.
+    pub fn spot(&self, row: usize, column: usize) -> usize {
+        self.starts[row] + column - self.first[row]
+    }
+
+    /// Adds to the entry that is kept there.
+    pub fn add(&mut self, spot: usize, value: f64) {
+        self.values[spot] += value;
     }
 
     /// Replaces the matrix by its factors. `negative` says which pivots are below 0.
@@ -95,18 +101,4 @@ impl Skyline {
             }
         }
     }
-}
-
-fn dot(left: &[f64], right: &[f64]) -> f64 {
-    // Four sums side by side: one would wait for itself.
-    let mut sums = [0.0; 4];
-    let (left_fours, left_rest) = left.as_chunks::<4>();
-    let (right_fours, right_rest) = right.as_chunks::<4>();
-    for (one, other) in left_fours.iter().zip(right_fours) {
-        for lane in 0..4 {
-            sums[lane] += one[lane] * other[lane];
-        }
-    }
-    let rest: f64 = left_rest.iter().zip(right_rest).map(|(one, other)| one * other).sum();
-    sums[0] + sums[1] + sums[2] + sums[3] + rest
 }

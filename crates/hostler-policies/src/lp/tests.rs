@@ -110,5 +110,11 @@ proptest! {
             let off = (interior.objective - conic.objective).abs() / (1.0 + conic.objective);
             prop_assert!(off < 1e-6, "{} {}", interior.objective, conic.objective);
         }
+        #[cfg(feature = "highs")]
+        {
+            let highs = problem.solve(Solver::Highs).unwrap();
+            let off = (interior.objective - highs.objective).abs() / (1.0 + highs.objective);
+            prop_assert!(off < 1e-6, "{} {}", interior.objective, highs.objective);
+        }
     }
 }

@@ -25,10 +25,11 @@ use hostler_core::cluster::{GpuModel, NodeSpec, Power, Tenant};
 use hostler_core::decision::Decision;
 use hostler_core::event::Event;
 use hostler_core::executor::Executor;
-use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, TenantId};
+use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use hostler_core::job::JobSpec;
 use hostler_core::metrics::Contention;
 use hostler_core::placement::Placement;
+use hostler_core::profile::Profile;
 use hostler_core::table::Table;
 use hostler_core::units::{Span, Time};
 use queue::{Coming, Queue};
@@ -54,8 +55,8 @@ pub struct Site {
     pub physics: Physics,
     /// What goes wrong.
     pub faults: Vec<Fault>,
-    /// Whether the true speeds are kept from the scheduler.
-    pub secret_speeds: bool,
+    /// Speeds that the scheduler is told; the true ones if none.
+    pub told_speeds: Option<BTreeMap<ProfileKey, Profile>>,
 }
 
 /// The simulated world.
@@ -147,7 +148,8 @@ impl<Source: Arrivals> World<Source> {
         let nodes = self.site.nodes.iter().enumerate();
         let nodes =
             nodes.map(|(at, spec)| Event::NodeUp { node: NodeId(at as u32), spec: spec.clone() });
-        let profiles = self.site.physics.profiles.iter().filter(|_| !self.site.secret_speeds);
+        let profiles = self.site.told_speeds.as_ref().unwrap_or(&self.site.physics.profiles);
+        let profiles = profiles.iter();
         let profiles =
             profiles.map(|(key, profile)| Event::Profiled { key: *key, profile: profile.clone() });
         models.chain(tenants).chain(nodes).chain(profiles).collect()

@@ -213,7 +213,7 @@ pub struct Submit {
     /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR.
     #[arg(long)]
     pub checkpoints: bool,
-    /// Jobs that do the same thing again, for predictions.
+    /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[arg(long)]
     pub group: Option<String>,
     /// Job that must finish well before; may be given several times.

@@ -83,7 +83,7 @@ const POLICIES: &[Named] = &[
     Named("fifo", "fifo-fastest", "aware = false\npublished = true", true),
     Named("fifo_perf", "fifo-fastest", "published = true", false),
     Named("fifo_packed", "fifo-fastest", "packed = true\npublished = true", false),
-    Named("allox", "allox", "", false),
+    Named("allox", "allox", "ahead = false", false),
 ];
 
 /// What makes rounds go as in the original.

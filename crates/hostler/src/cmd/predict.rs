@@ -31,7 +31,9 @@ pub fn run(command: &PredictCommand) -> Result<()> {
 fn load(experience: &Experience) -> Result<Loaded> {
     let Experience { trace, cluster, .. } = experience;
     let (trace, cluster) = (trace.clone(), cluster.clone());
-    input::load(&Input { trace, cluster, scenario: None, throughputs: None, estimates: None })
+    let none =
+        Input { trace, cluster, scenario: None, throughputs: None, pairs: None, estimates: None };
+    input::load(&none)
 }
 
 fn train(args: &PredictTrain) -> Result<()> {

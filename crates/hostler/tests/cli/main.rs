@@ -11,6 +11,7 @@ mod compare;
 mod help;
 mod loads;
 mod logs;
+mod pairs;
 mod predict;
 mod program;
 mod scenarios;

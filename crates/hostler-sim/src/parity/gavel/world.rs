@@ -75,8 +75,10 @@ pub(super) struct RoundWorld {
     next_arrival: usize,
     jobs: Vec<Progress>,
     stays: BTreeMap<LeaseId, Stay>,
-    /// Where each job, or pair of jobs, was in the last round.
-    last: BTreeMap<(JobId, Option<JobId>), Vec<DeviceId>>,
+    /// Where each job, or pair of jobs, was in the last round, by job.
+    last: Vec<((JobId, Option<JobId>), Arc<Placement>)>,
+    /// Jobs that are done.
+    done: usize,
     /// Answers to decisions, told at the same instant.
     answers: Vec<Event>,
     opened: bool,
@@ -105,7 +107,8 @@ impl RoundWorld {
             next_arrival: 0,
             jobs,
             stays: BTreeMap::new(),
-            last: BTreeMap::new(),
+            last: Vec::new(),
+            done: 0,
             answers: Vec::new(),
             opened: false,
             last_end: 0.0,
@@ -192,7 +195,9 @@ impl RoundWorld {
         if slices.all(|slice| slice.share == Share::Whole) {
             return None;
         }
-        let shares = |other: &&Stay| other.job != stay.job && devices(other).eq(devices(stay));
+        let shares = |other: &&Stay| {
+            other.job != stay.job && devices(&other.placement).eq(devices(&stay.placement))
+        };
         self.stays.values().find(shares).map(|other| other.job)
     }
 
@@ -233,6 +238,9 @@ impl RoundWorld {
     fn legs(&self) -> Vec<Leg> {
         let mut legs: Vec<Leg> =
             self.stays.iter().map(|(lease, stay)| self.leg(*lease, stay)).collect();
+        if legs.iter().all(|leg| leg.partner.is_none()) {
+            return legs;
+        }
         let ends: BTreeMap<JobId, f64> = legs.iter().map(|leg| (leg.job, leg.end)).collect();
         for leg in &mut legs {
             let other = leg.partner.and_then(|job| ends.get(&job));
@@ -255,7 +263,7 @@ impl RoundWorld {
     /// and pay for them twice.
     fn pay(&mut self, leg: &Leg, secs: f64) {
         let stay = &self.stays[&leg.lease];
-        let gpus = devices(stay).count() as f64;
+        let gpus = devices(&stay.placement).count() as f64;
         if leg.partner.is_none_or(|other| leg.job < other) {
             self.tally.busy += secs * gpus;
         }
@@ -264,7 +272,8 @@ impl RoundWorld {
 
     fn finish(&mut self, leg: &Leg, events: &mut Vec<Event>) {
         self.stays.remove(&leg.lease);
-        self.last.retain(|(one, other), _| *one != leg.job && *other != Some(leg.job));
+        self.last.retain(|((one, other), _)| *one != leg.job && *other != Some(leg.job));
+        self.done += 1;
         let (lease, job) = (leg.lease, leg.job.index());
         self.tally.jcts[job] = leg.end - self.arrivals[job];
         let done = self.work_done(leg.job);
@@ -277,17 +286,20 @@ impl RoundWorld {
     }
 
     fn count_extensions(&mut self) {
-        let mut now = BTreeMap::new();
-        for stay in self.stays.values() {
-            let team = match self.partner(stay) {
-                Some(other) => (stay.job.min(other), Some(stay.job.max(other))),
-                None => (stay.job, None),
-            };
-            now.insert(team, devices(stay).collect());
-        }
+        let team = |stay: &Stay| match self.partner(stay) {
+            Some(other) => (stay.job.min(other), Some(stay.job.max(other))),
+            None => (stay.job, None),
+        };
+        let stays = self.stays.values();
+        let mut now: Vec<_> = stays.map(|stay| (team(stay), Arc::clone(&stay.placement))).collect();
+        // Both of a pair are on the same GPUs.
+        now.sort_unstable_by_key(|(team, _)| *team);
+        now.dedup_by_key(|(team, _)| *team);
         for (team, before) in &self.last {
+            let at = now.binary_search_by_key(team, |(team, _)| *team);
+            let same = at.is_ok_and(|at| devices(&now[at].1).eq(devices(before)));
             self.tally.continued += 1;
-            self.tally.extended += u64::from(now.get(team) == Some(before));
+            self.tally.extended += u64::from(same);
         }
         self.last = now;
     }
@@ -304,7 +316,7 @@ impl Executor for RoundWorld {
             self.submit_arrived(&mut events);
             return Some((self.now(), events));
         }
-        if self.tally.jcts.iter().all(|jct| !jct.is_nan()) {
+        if self.done == self.tally.jcts.len() {
             return None;
         }
         match (self.stays.is_empty(), self.arrivals.get(self.next_arrival)) {
@@ -362,6 +374,6 @@ impl Executor for RoundWorld {
     }
 }
 
-fn devices(stay: &Stay) -> impl Iterator<Item = DeviceId> {
-    stay.placement.parts.iter().flat_map(|part| &part.slices).map(|slice| slice.device)
+fn devices(placement: &Placement) -> impl Iterator<Item = DeviceId> {
+    placement.parts.iter().flat_map(|part| &part.slices).map(|slice| slice.device)
 }

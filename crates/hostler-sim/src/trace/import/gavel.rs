@@ -6,6 +6,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use hostler_core::job::Sharing;
+
 use super::values::{Reason, millis, tally, whole};
 use super::{ImportOptions, Imported, Importer, detect, separated};
 use crate::trace::error::{Faults, Problem, TraceError};
@@ -141,6 +143,8 @@ fn job(
         priority_class: text(class),
         priority: priority::resolve(class).unwrap_or(0),
         submit_ms,
+        // Any two of them may share GPUs there, if the policy packs.
+        sharing: Some(Sharing::Willing),
         line: row,
         ..JobRow::default()
     };

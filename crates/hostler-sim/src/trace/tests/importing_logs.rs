@@ -411,16 +411,16 @@ fn gavel_lines_of_both_layouts_become_jobs_with_work() {
         ImportOptions::default(),
         text,
         expect![[r#"
-        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
-        0,,,,1,0,,,,,,
-        1,,,,5,7250,,,,,,
-        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
-        0,worker,2,1,,,1000,,,,,,346,LM (batch size 5),,,
-        1,worker,1,0,,,1000,,,,,,36,ResNet-18,,,
-        dropped 1: number of columns differs from the first line
-        dropped 1: scale_factor is below 1
-        noted 1: SLO is a factor of a run time that is not known; deadline left empty
-    "#]],
+            job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts,sharing
+            0,,,,1,0,,,,,,,willing
+            1,,,,5,7250,,,,,,,willing
+            job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+            0,worker,2,1,,,1000,,,,,,346,LM (batch size 5),,,
+            1,worker,1,0,,,1000,,,,,,36,ResNet-18,,,
+            dropped 1: number of columns differs from the first line
+            dropped 1: scale_factor is below 1
+            noted 1: SLO is a factor of a run time that is not known; deadline left empty
+        "#]],
     );
     let old = "LM (batch size 5)\tpython3 x\t-s\t1\t13407515\t364815.000000\t4\n";
     check(
@@ -428,11 +428,11 @@ fn gavel_lines_of_both_layouts_become_jobs_with_work() {
         ImportOptions::default(),
         old,
         expect![[r#"
-        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
-        0,,,,,364815000,,,,,,
-        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
-        0,worker,4,1,,,1000,,,,,,13407515,LM (batch size 5),,,
-    "#]],
+            job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts,sharing
+            0,,,,,364815000,,,,,,,willing
+            job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+            0,worker,4,1,,,1000,,,,,,13407515,LM (batch size 5),,,
+        "#]],
     );
     check(
         reader,
