@@ -43,6 +43,9 @@ pub enum Refused {
         /// The number.
         id: u32,
     },
+    /// Nothing would be due to a tenant.
+    #[error("tenant {0}: its weight is 0; use at least 1")]
+    Weightless(u32),
     /// A node came back as another machine.
     #[error("node {0} came back as another machine")]
     OtherMachine(u32),
@@ -91,6 +94,12 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         Event::TenantAdded { tenant, .. } => {
             in_order("tenant", tenant.0, state.tenants().len(), u32::MAX as usize)
         }
+        Event::TenantWeighted { tenant, weight } => {
+            if tenant.index() >= state.tenants().len() {
+                return Err(Refused::Unknown { what: "tenant", id: tenant.0 });
+            }
+            if *weight == 0 { Err(Refused::Weightless(tenant.0)) } else { Ok(()) }
+        }
         Event::NodeUp { node, spec } => node_up(state, *node, spec),
         Event::NodeDown { node }
         | Event::NodeRetired { node }
@@ -102,6 +111,13 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
             // A number far ahead would leave a hole that memory has to hold.
             if next.0.saturating_sub(known.0) > LEASE_NUMBER_GAP_MAX {
                 return Err(Refused::Order { what: "lease", id: next.0, next: known.0 });
+            }
+            Ok(())
+        }
+        Event::JobsSkipped { next } => {
+            let known = state.next_job();
+            if next.0.saturating_sub(known.0) > JOB_NUMBER_GAP_MAX {
+                return Err(Refused::Order { what: "job", id: next.0, next: known.0 });
             }
             Ok(())
         }
@@ -216,6 +232,8 @@ mod tests {
         let tenant = Tenant { name: "a".into(), weight: 1 };
         let late = Event::TenantAdded { tenant: TenantId(3), spec: tenant };
         assert_eq!(refusal(&late), "tenant 3 is out of order: 0 is next");
+        let weighted = Event::TenantWeighted { tenant: TenantId(3), weight: 2 };
+        assert_eq!(refusal(&weighted), "no tenant 3");
         assert_eq!(refusal(&Event::NodeDown { node: NodeId(7) }), "no node 7");
         let spec = NodeSpec {
             name: "n".into(),

@@ -29,6 +29,13 @@ pub enum Event {
         /// Who it is.
         spec: Tenant,
     },
+    /// Another share of the cluster is due to a tenant from now on.
+    TenantWeighted {
+        /// Its number.
+        tenant: TenantId,
+        /// The share, relative to the others; at least 1.
+        weight: u32,
+    },
     /// A node joined, or came back; new ids count up from zero.
     NodeUp {
         /// Its number.
@@ -72,6 +79,11 @@ pub enum Event {
     LeasesSkipped {
         /// The least number that the next lease may have.
         next: LeaseId,
+    },
+    /// Numbers of jobs below this one were given out before, by such a history, too.
+    JobsSkipped {
+        /// The least number that the next job may have.
+        next: JobId,
     },
     /// A person cancelled a job.
     Cancelled {
@@ -197,9 +209,11 @@ impl Event {
             | Event::Checkpointed { .. }
             | Event::Used { .. }
             | Event::LeasesSkipped { .. }
+            | Event::JobsSkipped { .. }
             | Event::ModelAdded { .. }
             | Event::TenantAdded { .. } => false,
-            Event::NodeUp { .. }
+            Event::TenantWeighted { .. }
+            | Event::NodeUp { .. }
             | Event::NodeDown { .. }
             | Event::NodeRetired { .. }
             | Event::NodeDrain { .. }

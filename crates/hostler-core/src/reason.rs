@@ -73,6 +73,33 @@ pub enum Reason {
     },
 }
 
+impl Reason {
+    /// The reason without its numbers: what jobs that were turned away have in common.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Reason::None => "nothing stands in its way",
+            Reason::New => "not considered yet",
+            Reason::NoCapacity { .. } => "not all of its tasks would fit",
+            Reason::Behind { .. } => "another job comes first",
+            Reason::WouldDelay { .. } => "it would delay a job with a reservation",
+            Reason::Reserved { .. } => "free GPUs are kept for others",
+            Reason::Preempting { .. } => "jobs are being stopped for it",
+            Reason::Preempted => "it was stopped in favour of another job",
+            Reason::NodeFailed => "its node failed",
+            Reason::StartFailed => "its start failed",
+            Reason::Held => "a person holds it",
+            Reason::NotThisRound => "its turn is in a later round",
+            Reason::OverQuota => "its tenant uses its quota",
+            Reason::DeadlineUnreachable => "its deadline cannot be met",
+            Reason::TooLarge { .. } => "it asks for more than the whole cluster has",
+            Reason::NoSuchModel => "no node has the GPU model that it asks for",
+            Reason::NodeTooSmall { .. } => {
+                "no node that it accepts has the GPUs, cores and memory that a task asks for"
+            }
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::host::OutputPiece;
-use crate::job::{JobState, JobView};
+use crate::job::{HeldBy, JobAction, JobState, JobView};
+use crate::selection::Selection;
+use crate::shapes;
 use crate::store::Role;
 use crate::wire::Stream;
 
@@ -61,6 +63,46 @@ pub struct JobFilter {
     pub limit: Option<u32>,
 }
 
+/// A change of many jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobsChange {
+    /// What is done to each of them.
+    pub action: JobAction,
+    /// Which jobs: `17`, which is all of an array if one begins with it, a range as in `12-40`, or
+    /// indices of an array as in `12_3` and `12_3-7`.
+    #[schema(schema_with = shapes::selections)]
+    pub jobs: Vec<Selection>,
+}
+
+/// What became of a change of many jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobsChanged {
+    /// Jobs for which it holds now, by number. Jobs of arrays and ranges that are over are not
+    /// among them.
+    pub jobs: Vec<JobNow>,
+    /// Those that could not be changed; the others were.
+    pub refused: Vec<RefusedJobs>,
+}
+
+/// A job and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobNow {
+    /// Its number.
+    pub id: u32,
+    /// Where it stands.
+    pub state: JobState,
+}
+
+/// Jobs that could not be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RefusedJobs {
+    /// Number of the job, or what was named where there is no such job.
+    pub jobs: String,
+    /// Why.
+    pub error: String,
+}
+
 /// Why a job stands where it stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
@@ -68,6 +110,8 @@ pub struct Explanation {
     pub id: u32,
     /// Where it stands.
     pub state: JobState,
+    /// What holds it, while it is held.
+    pub held_by: Option<HeldBy>,
     /// Why, in words.
     pub reason: String,
     /// Seconds since the epoch from which on it has been so.

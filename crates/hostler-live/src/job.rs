@@ -133,6 +133,18 @@ pub enum Sharing {
     BestEffort,
 }
 
+/// What people do to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobAction {
+    /// End it, running or not.
+    Cancel,
+    /// Keep it from starting while it waits.
+    Hold,
+    /// Let it go.
+    Release,
+}
+
 /// Where a job stands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -159,6 +171,22 @@ pub enum JobState {
     Rejected,
 }
 
+/// What keeps a held job from the scheduler. Where it is more than one thing, the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldBy {
+    /// A person said so: `hostler release` lets it go.
+    Person,
+    /// Jobs that it needs are not over.
+    Jobs,
+    /// A start that failed: it is tried again soon.
+    Start,
+    /// No node can hold it: another one has to join.
+    Nodes,
+    /// Its tenant uses all GPUs of its quota.
+    Quota,
+}
+
 /// What people are told about a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobView {
@@ -174,6 +202,8 @@ pub struct JobView {
     pub user: String,
     /// Where it stands.
     pub state: JobState,
+    /// What holds it, while it is held.
+    pub held_by: Option<HeldBy>,
     /// Why it waits, in words; empty when it does not.
     pub reason: String,
     /// Seconds since the epoch, to the microsecond.

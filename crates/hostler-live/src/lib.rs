@@ -14,6 +14,7 @@ pub mod client;
 pub mod host;
 pub mod job;
 pub mod limits;
+pub mod selection;
 pub mod server;
 mod shapes;
 pub mod store;

@@ -38,6 +38,12 @@ pub const LEASES_MAX: usize = 8192;
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 
+/// Jobs that one request changes: as many as one submits, in one transaction, too.
+pub const CHANGED_JOBS_MAX: usize = ARRAY_JOBS_MAX as usize;
+
+/// Words for jobs in one such request.
+pub const SELECTIONS_MAX: usize = 1000;
+
 /// Characters of a name of a job, tenant, node or user.
 pub const NAME_CHARS_MAX: usize = 128;
 
@@ -109,6 +115,10 @@ pub const OUTPUT_WAITING_MAX: usize = 1_024;
 
 /// Characters of an idempotency key.
 pub const KEY_CHARS_MAX: usize = 128;
+
+/// Idempotency keys that are remembered of each token, the newest: more than a script submits in
+/// the hours in which it may try again, and some 30 MiB.
+pub const KEYS_PER_TOKEN_MAX: usize = 100_000;
 
 /// Bytes of an answer that a client reads: a full page of jobs with large environments.
 pub const ANSWER_BYTES_MAX: usize = 128 << 20;

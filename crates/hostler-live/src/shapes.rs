@@ -5,7 +5,7 @@
 use utoipa::openapi::schema::{AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder};
 use utoipa::openapi::{Schema, Type};
 
-use crate::limits::{AFTER_MAX, COMMAND_BYTES_MAX};
+use crate::limits::{AFTER_MAX, COMMAND_BYTES_MAX, SELECTIONS_MAX};
 
 /// Text that can be handed to a program.
 const WORD: &str = r"^[^\u0000]*$";
@@ -69,6 +69,23 @@ pub fn after() -> Schema {
         .description(Some("Jobs that must finish well before it may start."))
         .items(job.maximum(Some(u32::MAX)).build())
         .max_items(Some(AFTER_MAX));
+    list.build().into()
+}
+
+/// Jobs by number, range or index.
+pub fn selections() -> Schema {
+    let one = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some("^[0-9]{1,10}(_[0-9]{1,10})?(-[0-9]{1,10})?$"))
+        .examples(["17", "12-40", "12_3", "12_3-7"]);
+    let list = ArrayBuilder::new()
+        .description(Some(
+            "`17`, which is all of an array if one begins with it, a range as in `12-40`, or \
+             indices of an array as in `12_3` and `12_3-7`.",
+        ))
+        .items(one.build())
+        .min_items(Some(1))
+        .max_items(Some(SELECTIONS_MAX));
     list.build().into()
 }
 

@@ -29,6 +29,9 @@ pub enum FromAgent {
         machine: Machine,
         /// Every lease that it has not been told to forget, and the highest that it ever knew.
         held: Vec<LeaseReport>,
+        /// The highest job that it has files of.
+        #[serde(default)]
+        last_job: Option<JobId>,
     },
     /// It is alive.
     Beat {

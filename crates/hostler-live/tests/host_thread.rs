@@ -56,7 +56,7 @@ fn machine() -> Machine {
 
 /// An agent whose every task ends well at once.
 async fn agent(handle: HostHandle, token: u32) {
-    let link = handle.connect_agent(token, PROTOCOL, machine(), Vec::new()).await;
+    let link = handle.connect_agent(token, PROTOCOL, machine(), Vec::new(), None).await;
     let mut link = link.unwrap();
     let voice = link.voice();
     while let Some(message) = link.messages.recv().await {

@@ -126,7 +126,8 @@ const OF_SHARING: &[Measure] = &[
         label: "GPUs held",
         unit: "GPUs",
         explanation: "Mean number of GPUs of which some job holds a part.",
-        better: Better::Lower,
+        // Few are held where jobs are packed, and where they wait.
+        better: Better::Neither,
         format: Format::Number,
         value: |summary| summary.gpus_held_avg,
     },
@@ -216,8 +217,8 @@ pub fn values(summary: &Summary, runs: &[&Summary]) -> Vec<Option<f64>> {
     shown(runs).map(|measure| (shared || !of_contention(measure)).then(|| value(measure))).collect()
 }
 
-/// One run as a list, for people.
-pub fn list(run: &RunJson) -> String {
+/// One run as a list, for people, with the reasons why jobs were rejected.
+pub fn list(run: &RunJson, reasons: &[String]) -> String {
     let measures: Vec<&Measure> = shown(&[&run.summary]).collect();
     let width = measures.iter().map(|measure| measure.label.len()).max().unwrap_or(0);
     let line = |measure: &Measure| {
@@ -227,6 +228,7 @@ pub fn list(run: &RunJson) -> String {
     };
     let mut lines: Vec<String> = measures.into_iter().map(line).collect();
     lines.push(format!("  {:width$}  {}", "rejected", run.summary.jobs_rejected));
+    lines.extend(reasons.iter().map(|reason| format!("    {reason}")));
     lines.push(format!("  {:width$}  {} in {:.2} s", "events", run.events, run.wall_s));
     lines.join("\n")
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use hostler_live::client::{Access, Client, credentials_file};
-use hostler_live::job::{JobState, JobView};
+use hostler_live::job::{HeldBy, JobState, JobView};
 use serde::Serialize;
 
 /// The daemon that the environment or `hostler login` names.
@@ -97,6 +97,19 @@ pub fn state_name(state: JobState) -> String {
     }
 }
 
+/// Where a job stands; what holds it, behind a colon.
+pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
+    let by = match held_by {
+        None => return state_name(state),
+        Some(HeldBy::Person) => "person",
+        Some(HeldBy::Jobs) => "jobs",
+        Some(HeldBy::Start) => "start",
+        Some(HeldBy::Nodes) => "nodes",
+        Some(HeldBy::Quota) => "quota",
+    };
+    format!("{}:{by}", state_name(state))
+}
+
 /// Jobs as a table.
 pub fn jobs_table(jobs: &[JobView]) -> String {
     let now = now();
@@ -105,7 +118,7 @@ pub fn jobs_table(jobs: &[JobView]) -> String {
             job.id.to_string(),
             job.name.chars().take(24).collect(),
             job.user.clone(),
-            state_name(job.state),
+            standing(job.state, job.held_by),
             asked(job),
             time_of(job, now),
             job.nodes.join(","),

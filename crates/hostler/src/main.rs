@@ -31,10 +31,23 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say::say(format_args!("error: {error:#}"));
+            say::say(format_args!("error: {}", words(&error)));
             ExitCode::from(if is_usage(&error) { USAGE } else { 1 })
         }
     }
+}
+
+/// An error and what it comes from; a cause that the words before it end with is not told twice.
+fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.ends_with(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
 }
 
 /// A reader that has seen enough (`hostler policies | head`) is no failure.

@@ -10,6 +10,8 @@ pub struct Chosen {
     pub def: &'static PolicyDef,
     /// Settings that differ from the defaults.
     pub settings: toml::Table,
+    /// Those of them that the user gave, in short.
+    pub given: String,
 }
 
 impl Chosen {
@@ -18,7 +20,8 @@ impl Chosen {
         let def = hostler_policies::find(kind)?;
         let settings = hostler_policies::settings_from_pairs(pairs)?;
         (def.build)(&settings)?;
-        Ok(Chosen { def, settings })
+        let given = short(&settings);
+        Ok(Chosen { def, settings, given })
     }
 
     /// Reads `KIND[:KEY=VALUE..]`.
@@ -34,17 +37,30 @@ impl Chosen {
 
     /// The settings in short: `preempt=true`.
     pub fn short(&self) -> String {
-        let pairs = self.settings.iter().map(|(key, value)| match value.as_str() {
-            Some(text) => format!("{key}={text}"),
-            None => format!("{key}={value}"),
-        });
-        pairs.collect::<Vec<_>>().join(" ")
+        short(&self.settings)
     }
 
     /// The policy as TOML, for the log.
     pub fn toml(&self) -> String {
+        toml::Table::from_iter([("policy".to_owned(), self.table().into())]).to_string()
+    }
+
+    /// The policy as TOML, as a file for the daemon has it.
+    pub fn bare_toml(&self) -> String {
+        self.table().to_string()
+    }
+
+    fn table(&self) -> toml::Table {
         let mut table = self.settings.clone();
         table.insert("kind".to_owned(), self.def.kind.into());
-        toml::Table::from_iter([("policy".to_owned(), table.into())]).to_string()
+        table
     }
+}
+
+fn short(settings: &toml::Table) -> String {
+    let pairs = settings.iter().map(|(key, value)| match value.as_str() {
+        Some(text) => format!("{key}={text}"),
+        None => format!("{key}={value}"),
+    });
+    pairs.collect::<Vec<_>>().join(" ")
 }

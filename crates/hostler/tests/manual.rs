@@ -186,3 +186,22 @@ fn the_examples_of_the_page_of_formats_run() {
         assert_eq!(serde_json::to_string(&record).unwrap(), line);
     }
 }
+
+#[test]
+fn what_the_page_of_formats_calls_required_is_required_and_nothing_else() {
+    let cluster = |text: &str| Cluster::parse(text, "cluster.toml");
+    let least = block("toml least cluster");
+    cluster(least).unwrap();
+    let full = block("toml cluster");
+    let without = |line: &str| full.replacen(line, "", 1);
+    let required: Vec<&str> = full.lines().filter(|line| line.contains("# required")).collect();
+    assert_eq!(required.len(), 8, "{required:#?}");
+    for line in required {
+        assert!(cluster(&without(line)).is_err(), "it is not required: {line}");
+    }
+    for line in full.lines().filter(|line| line.contains('=') && !line.contains("# required")) {
+        // The second model says the same as the first, without the marks.
+        let unmarked = ["name = \"T4\"", "mem_mib = 16384", "tier = 1"].contains(&line);
+        assert!(unmarked || cluster(&without(line)).is_ok(), "it is required: {line}");
+    }
+}

@@ -41,6 +41,11 @@ impl ClusterState {
                 assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
             }
+            Event::TenantWeighted { tenant, weight } => {
+                assert!(*weight > 0, "something is due to every tenant");
+                self.tenants[tenant.index()].weight = *weight;
+                self.note_change();
+            }
             Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
             Event::NodeDown { node } => self.node_down(*node, watch),
             Event::NodeRetired { node } => self.node_retired(*node, watch),
@@ -48,6 +53,7 @@ impl ClusterState {
             Event::PowerChanged { node, power } => self.power_changed(*node, *power, watch),
             Event::Submitted { job, spec } => self.submitted(*job, spec, watch),
             Event::LeasesSkipped { next } => self.leases.skip_to(next.0),
+            Event::JobsSkipped { next } => self.jobs.skip_to(next.0),
             Event::Cancelled { job } => self.cancelled(*job, watch),
             Event::HoldChanged { job, held } => self.hold_changed(*job, *held),
             Event::Started { lease } => self.started(*lease),

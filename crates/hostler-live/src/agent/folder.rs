@@ -83,6 +83,16 @@ impl DataFolder {
         self.path.join("jobs").join(job.0.to_string())
     }
 
+    /// The highest job that has a folder here. A folder for checkpoints of all machines does not
+    /// count: who may write there is not known.
+    pub fn last_job(&self) -> Option<JobId> {
+        let number =
+            |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+        let folders = [self.path.join("jobs"), self.checkpoints()];
+        let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+        entries.filter_map(number).max().map(JobId)
+    }
+
     /// Where a job's checkpoints go, unless a folder for all machines is set.
     pub fn checkpoints(&self) -> PathBuf {
         self.path.join("checkpoints")
@@ -203,4 +213,22 @@ pub fn is_of_machine(kind: io::ErrorKind, own_folder: bool) -> bool {
 /// Reads a value; none when there is no file or no such value in it.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_job_with_files_is_found_among_what_is_no_job() {
+        let path = std::env::temp_dir().join(format!("hostler-folder-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        let data = DataFolder::open(&path).unwrap();
+        assert_eq!(data.last_job(), None);
+        for name in ["jobs/9", "jobs/10", "jobs/old", "checkpoints/12", "checkpoints/-13"] {
+            make(&path.join(name), 0o700).unwrap();
+        }
+        assert_eq!(data.last_job(), Some(JobId(12)));
+        std::fs::remove_dir_all(&path).unwrap();
+    }
 }

@@ -130,7 +130,8 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     tracing::info!(?machine, "agent");
     let (inbox, incoming) = mpsc::channel(INBOX_MAX);
     let _shims = Aborts(shims::listen(&data.agent_socket(), inbox.clone()).map_err(cannot)?);
-    let (core, first) = AgentCore::open(machine, journal);
+    let (mut core, first) = AgentCore::open(machine, journal);
+    data.last_job().into_iter().for_each(|job| core.has_files_of(job));
     let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
     let launcher = Launcher { data, log, jobs, cgroup, mps_pipes, inbox: inbox.clone() };
     let _sampling = Aborts(tokio::spawn(sample(gpus, inbox.clone())));

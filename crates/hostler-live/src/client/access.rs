@@ -92,9 +92,14 @@ impl Access {
     /// Checks what `hostler login` was given.
     pub fn new(server: &str, token: &str, fingerprint: Option<&str>) -> Result<Self, ClientError> {
         let server = Server::parse(server)?;
-        if server.tls && !fingerprint.is_some_and(pin::is_fingerprint) {
-            let text = fingerprint.unwrap_or("").to_owned();
-            return Err(ClientError::Fingerprint { text });
+        match fingerprint.filter(|text| !text.is_empty()) {
+            None if server.tls => {
+                return Err(ClientError::NoFingerprint { server: server.to_string() });
+            }
+            Some(text) if server.tls && !pin::is_fingerprint(text) => {
+                return Err(ClientError::Fingerprint { text: text.to_owned() });
+            }
+            _ => {}
         }
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(ClientError::NoToken { server: server.to_string() });
@@ -187,6 +192,20 @@ mod tests {
             invalid server `ftp://a`: it does not begin with `https://`
             invalid server `https://`: it is no address"#]]
         .assert_eq(&faults.join("\n"));
+    }
+
+    #[test]
+    fn a_server_with_tls_is_known_by_its_fingerprint() {
+        let fault = |fingerprint| {
+            let access = Access::new("https://gpu.example", "secret", fingerprint);
+            access.unwrap_err().to_string()
+        };
+        let none = "no fingerprint for `https://gpu.example:7717`; give `--fingerprint sha256:..`";
+        assert!(fault(None).starts_with(none), "{}", fault(None));
+        assert!(fault(Some("")).starts_with(none));
+        assert!(fault(Some("sha256:1")).starts_with("invalid fingerprint `sha256:1`"));
+        let good = format!("sha256:{}", "0".repeat(64));
+        assert!(Access::new("https://gpu.example", "secret", Some(&good)).is_ok());
     }
 
     #[test]

@@ -10,9 +10,8 @@ pub mod pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use hyper::Method;
-use hyper::StatusCode;
 use hyper::body::Bytes;
+pub use hyper::{Method, StatusCode};
 use rustls::ClientConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,7 +45,16 @@ pub enum ClientError {
         /// What is wrong with it.
         fault: &'static str,
     },
-    /// The fingerprint is missing or cannot be read.
+    /// Without the fingerprint of its certificate, anybody could be the server.
+    #[error(
+        "no fingerprint for `{server}`; give `--fingerprint sha256:..` as in the `hostler login` \
+         line that `hostler serve` prints, or set HOSTLER_FINGERPRINT"
+    )]
+    NoFingerprint {
+        /// The server.
+        server: String,
+    },
+    /// The fingerprint cannot be read.
     #[error(
         "invalid fingerprint `{text}`; write `sha256:` and 64 hexadecimal digits, as \
          `hostler serve` prints it"
@@ -184,15 +192,24 @@ impl Client {
 
     /// Asks for an answer in JSON.
     pub fn call<T: DeserializeOwned>(&mut self, ask: &Ask<'_>) -> Result<T, ClientError> {
+        self.call_with_status(ask).map(|(_, answer)| answer)
+    }
+
+    /// Asks for an answer in JSON, and which kind of success it is.
+    pub fn call_with_status<T: DeserializeOwned>(
+        &mut self,
+        ask: &Ask<'_>,
+    ) -> Result<(StatusCode, T), ClientError> {
         let answer = self.ask(ask)?;
         if !answer.status.is_success() {
             return Err(refused(&answer));
         }
         let body = if answer.body.is_empty() { &b"null"[..] } else { &answer.body };
-        serde_json::from_slice(body).map_err(|error| ClientError::Garbled {
+        let read = serde_json::from_slice(body).map_err(|error| ClientError::Garbled {
             server: self.server().to_string(),
             fault: error.to_string(),
-        })
+        });
+        read.map(|read| (answer.status, read))
     }
 
     /// Follows a stream by lines until it ends, `each` says false, or nothing comes for `pause`.

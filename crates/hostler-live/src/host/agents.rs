@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hostler_core::border::{self};
 use hostler_core::cluster::{GpuModel, Health, NodeSpec};
 use hostler_core::event::Event;
-use hostler_core::id::{LeaseId, ModelId, NodeId};
-use hostler_core::limits::LEASE_NUMBER_GAP_MAX;
+use hostler_core::id::{JobId, LeaseId, ModelId, NodeId};
+use hostler_core::limits::{JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX};
 use hostler_core::units::{Mib, Milli, Span, Time};
 
 use super::request::check_name;
@@ -34,6 +34,8 @@ pub(super) struct Agents {
     fence: Span,
     /// Numbers of leases that were left out for agents, in this life of the daemon.
     skipped: u32,
+    /// The same of jobs.
+    skipped_jobs: u32,
 }
 
 struct NodeLive {
@@ -141,6 +143,7 @@ impl Host {
         protocol: u32,
         machine: Machine,
         held: Vec<LeaseReport>,
+        last_job: Option<JobId>,
     ) {
         // A greeting that comes twice, or after that of a later connection, tells what was true
         // before the orders that followed it.
@@ -148,7 +151,8 @@ impl Host {
             return;
         }
         let admitted = self.admit(token, protocol, &machine);
-        match admitted.and_then(|()| self.skip_leases(&held)) {
+        let known = admitted.and_then(|()| self.skip_leases(&held));
+        match known.and_then(|()| self.skip_jobs(last_job)) {
             Ok(()) => self.welcome(session, token, machine, held),
             Err(fault) => {
                 let refused = ToAgent::Refused { fault, retry: false };
@@ -200,6 +204,26 @@ impl Host {
         }
         self.agents.skipped += skipped + 1;
         self.fact(event);
+        Ok(())
+    }
+
+    /// Leaves out numbers of jobs that the agent has files of and the store does not know, for the
+    /// same reason: a new job would find the folder and the checkpoints of the old one.
+    fn skip_jobs(&mut self, last: Option<JobId>) -> Result<(), String> {
+        let known = self.next_job;
+        let Some(last) = last.filter(|last| last.0 >= known) else { return Ok(()) };
+        let left = JOB_NUMBER_GAP_MAX.saturating_sub(self.agents.skipped_jobs);
+        let skipped = last.0 - known;
+        if skipped >= left {
+            return Err(format!(
+                "it has files of job {}, the store knows none from {known} on; restore a newer \
+                 backup, or move `jobs` and `checkpoints` of the agent's data folder away",
+                last.0
+            ));
+        }
+        self.agents.skipped_jobs += skipped + 1;
+        self.next_job = last.0 + 1;
+        self.fact(Event::JobsSkipped { next: JobId(self.next_job) });
         Ok(())
     }
 
@@ -432,15 +456,7 @@ impl Host {
         self.answer_old_reads();
         self.shorten_fence();
         self.resume_paused();
-        if self.now.since(self.keys_tidied) >= Span::from_secs(3600) {
-            self.keys_tidied = self.now;
-            let before = self.now.0.saturating_sub(super::KEYS_KEPT.0);
-            let count = self.keys.len();
-            self.keys.retain(|_, key| key.at >= before);
-            if self.keys.len() < count {
-                self.draft.rows.push(Row::KeysGone(before));
-            }
-        }
+        self.draft.rows.extend(self.keys.tidy(self.now));
     }
 
     /// Forgets a longer fence of the past when nothing on any node can go by it any more.

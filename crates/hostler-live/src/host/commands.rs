@@ -23,8 +23,19 @@ impl Host {
             Command::Submit { request, key, tenant } => {
                 return self.submit(slot, by, *request, key, tenant);
             }
-            Command::Cancel { job, version } => return self.cancel(slot, by, job, version),
-            Command::Hold { job, held, version } => return self.hold(slot, by, job, held, version),
+            Command::Cancel { job, version } => {
+                self.cancel_job(by, job, version)?;
+                self.draft.job_replies.push((slot, job));
+                return Ok(());
+            }
+            Command::Hold { job, held, version } => {
+                self.hold_job(by, job, held, version)?;
+                self.draft.job_replies.push((slot, job));
+                return Ok(());
+            }
+            Command::ChangeMany { action, jobs } => {
+                return self.change_many(slot, by, action, &jobs);
+            }
             Command::ReadOutput { job, rank, stream, offset } => {
                 return self.read_output(slot, by, job, rank, stream, offset);
             }
@@ -40,8 +51,10 @@ impl Host {
             }
             Command::SetTenant { name, quota } => {
                 require(by, &[Role::Admin])?;
+                let is_new = self.tenants.get(&name).is_none();
                 self.set_tenant(&name, quota)?;
-                Answer::Tenant(Box::new(self.tenant(&name).expect("set just now")))
+                let tenant = Box::new(self.tenant(&name).expect("set just now"));
+                Answer::Tenant { tenant, is_new }
             }
             Command::CreateToken { hash, role, tenant, name, one_time } => {
                 require(by, &[Role::Admin])?;
@@ -106,14 +119,13 @@ impl Host {
         }
         let id = match self.tenants.get(name) {
             Some(tenant) => {
-                // The log has no word for another weight: it stays what it was.
-                let weight = tenant.row.quota.weight;
-                if quota.weight.is_some_and(|wanted| wanted != weight.unwrap_or(1)) {
-                    let (tenant, weight) = (name.to_owned(), weight.unwrap_or(1));
-                    return Err(HostError::WeightIsSet { tenant, weight });
+                let (id, before) = (tenant.row.id, tenant.row.quota.weight);
+                quota.weight = quota.weight.or(before);
+                let weight = quota.weight.unwrap_or(1);
+                if weight != before.unwrap_or(1) {
+                    self.fact(Event::TenantWeighted { tenant: TenantId(id), weight });
                 }
-                quota.weight = weight;
-                tenant.row.id
+                id
             }
             None => {
                 let id = self.tenants.len() as u32;

@@ -174,6 +174,7 @@ impl Host {
             let answer = super::Answer::Job(Box::new(view));
             self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
         }
+        self.answer_many();
         self.draft.ended.clear();
     }
 

@@ -4,10 +4,13 @@
 //! border hashes them first.
 
 use hostler_core::event::Event;
+use hostler_core::id::JobId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::job::{JobRequest, JobState, JobView};
+use crate::api::JobsChanged;
+use crate::job::{JobAction, JobRequest, JobState, JobView};
+use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
 use crate::wire::{FromAgent, LeaseReport, Machine, Stream, ToAgent};
 
@@ -41,6 +44,8 @@ pub enum Input {
         machine: Machine,
         /// Every lease that it holds.
         held: Vec<LeaseReport>,
+        /// The highest job that it has files of.
+        last_job: Option<JobId>,
     },
     /// An agent said something.
     AgentSaid {
@@ -137,6 +142,13 @@ pub enum Command {
         /// Only if it still has this version.
         version: Option<u64>,
     },
+    /// Do the same to many jobs; those that refuse keep no others from it.
+    ChangeMany {
+        /// What.
+        action: JobAction,
+        /// Which jobs.
+        jobs: Vec<Selection>,
+    },
     /// Let a node take nothing new, or let it again.
     Drain {
         /// Its name.
@@ -206,10 +218,17 @@ pub enum Answer {
     },
     /// The job as it is now.
     Job(Box<JobView>),
+    /// Many jobs as they are now.
+    Jobs(Box<JobsChanged>),
     /// The node as it is now.
     Node(Box<NodeView>),
     /// The tenant as it is now.
-    Tenant(Box<TenantView>),
+    Tenant {
+        /// The tenant.
+        tenant: Box<TenantView>,
+        /// Whether it was added just now.
+        is_new: bool,
+    },
     /// The number of the token.
     Token(u32),
     /// A piece of output.
@@ -313,14 +332,6 @@ pub enum HostError {
     LastAdmin {
         /// The token.
         token: u32,
-    },
-    /// A tenant that is there keeps its weight.
-    #[error("tenant `{tenant}` was added with weight {weight}, which cannot be changed")]
-    WeightIsSet {
-        /// The tenant.
-        tenant: String,
-        /// Its weight.
-        weight: u32,
     },
     /// A task that takes up nothing.
     #[error("invalid `cpus`: {cores}; a task without a GPU needs {least} or more")]

@@ -86,8 +86,7 @@ impl Host {
                 jobs: count,
                 at: self.now.0,
             };
-            self.keys.insert((row.token, row.key.clone()), row.clone());
-            self.draft.rows.push(Row::Key(row));
+            self.draft.rows.extend(self.keys.add(row));
         }
         let answer = Answer::Submitted { jobs, again: false };
         self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
@@ -153,7 +152,7 @@ impl Host {
             let fault = format!("use 1 to {KEY_CHARS_MAX} ASCII characters");
             return Err(HostError::Invalid { field: "idempotency key", fault });
         }
-        match self.keys.get(&(by.token, key.to_owned())) {
+        match self.keys.get(by.token, key) {
             Some(used) if used.request == digest => {
                 Ok(Some((used.first_job..used.first_job + used.jobs).collect()))
             }
@@ -197,7 +196,7 @@ impl Host {
     }
 
     /// A job that is over and the principal's business.
-    fn over(&mut self, by: &Principal, id: u32) -> Result<Option<JobRow>, HostError> {
+    pub(super) fn over(&mut self, by: &Principal, id: u32) -> Result<Option<JobRow>, HostError> {
         // One that ended in this very batch is not in the store yet.
         let over = match self.draft.ended.get(&id) {
             Some(row) => Some(row.clone()),
@@ -206,23 +205,20 @@ impl Host {
         Ok(over.filter(|row| by.sees(&row.tenant)))
     }
 
-    pub(super) fn cancel(
+    pub(super) fn cancel_job(
         &mut self,
-        slot: u64,
         by: &Principal,
         id: u32,
         version: Option<u64>,
     ) -> Result<(), HostError> {
         self.changeable(by, id, version)?;
-        self.draft.job_replies.push((slot, id));
         self.draft.touched.insert(id);
         self.fact(Event::Cancelled { job: JobId(id) });
         Ok(())
     }
 
-    pub(super) fn hold(
+    pub(super) fn hold_job(
         &mut self,
-        slot: u64,
         by: &Principal,
         id: u32,
         held: bool,
@@ -238,7 +234,6 @@ impl Host {
         live.changed |= live.row.facts.held != held;
         live.row.facts.held = held;
         self.draft.touched.insert(id);
-        self.draft.job_replies.push((slot, id));
         self.consider(id);
         self.drain();
         Ok(())

@@ -16,6 +16,8 @@ mod gang;
 mod holds;
 mod input;
 mod jobs;
+mod keys;
+mod many;
 mod metrics;
 mod orders;
 mod progress;
@@ -56,11 +58,13 @@ use follow::Gathered;
 use gang::Stay;
 use holds::Tenants;
 use jobs::LiveJob;
+use keys::Keys;
+use many::ManyReply;
 use starts::FailedStarts;
 use tokens::Tokens;
 
-use crate::limits::FOLLOW_UPS_MAX;
-use crate::store::{Batch, KeyRow, Row, Store};
+use crate::limits::{FOLLOW_UPS_MAX, KEYS_PER_TOKEN_MAX};
+use crate::store::{Batch, Row, Store};
 
 /// Makes a policy from TOML, or says what is wrong with it.
 pub type PolicyBuilder = Arc<dyn Fn(&str) -> Result<Box<dyn Policy>, String> + Send + Sync>;
@@ -81,6 +85,8 @@ pub struct Settings {
     pub silent: Span,
     /// Bytes of log after which the state is saved anew.
     pub snapshot_bytes: usize,
+    /// Idempotency keys that are remembered of each token.
+    pub keys_max: usize,
 }
 
 impl Default for Settings {
@@ -92,6 +98,7 @@ impl Default for Settings {
             dead: Span::from_secs(960),
             silent: Span::from_secs(30),
             snapshot_bytes: 8 << 20,
+            keys_max: KEYS_PER_TOKEN_MAX,
         }
     }
 }
@@ -103,9 +110,6 @@ const HOUSEKEEPING: Span = Span::from_secs(10);
 /// that are answered keep jobs from the fence that the next daemon relies on; so it is shorter
 /// than the least time between a fence and giving a node up.
 const STORE_CHECKED: Span = Span::from_secs(1);
-
-/// Time for which idempotency keys are remembered.
-const KEYS_KEPT: Span = Span::from_secs(7 * 24 * 3600);
 
 /// The daemon's state machine.
 pub struct Host {
@@ -123,8 +127,7 @@ pub struct Host {
     tenants: Tenants,
     tokens: Tokens,
     groups: BTreeMap<String, u32>,
-    keys: BTreeMap<(u32, String), KeyRow>,
-    keys_tidied: Time,
+    keys: Keys,
     clock_next: Time,
     store_checked: Time,
     /// The question that a solver is at work on, and the step that it is about.
@@ -155,6 +158,7 @@ struct Draft {
     effects: Vec<Effect>,
     /// Replies that show a job as it is after the batch.
     job_replies: Vec<(u64, u32)>,
+    many_replies: Vec<ManyReply>,
     /// Jobs that may have changed.
     touched: BTreeSet<u32>,
     /// Jobs that ended in this batch, to show them once more.
@@ -211,8 +215,8 @@ impl Host {
                     self.draft.effects.push(Effect::Reply(slot, Err(fault)));
                 }
             }
-            Input::AgentConnected { session, token, protocol, machine, held } => {
-                self.agent_connected(session, token, protocol, machine, held);
+            Input::AgentConnected { session, token, protocol, machine, held, last_job } => {
+                self.agent_connected(session, token, protocol, machine, held, last_job);
             }
             Input::AgentSaid { session, message } => self.agent_said(session, message),
             Input::AgentLost { session } => self.agents.lost(session),

@@ -18,6 +18,7 @@ use super::follow::Gathered;
 use super::gang::Stay;
 use super::holds::Tenants;
 use super::jobs::LiveJob;
+use super::keys::Keys;
 use super::starts::FailedStarts;
 use super::tokens::Tokens;
 use super::{DEFAULT_TENANT, Draft, Figures, Host, HostError, PolicyBuilder, Settings};
@@ -45,7 +46,7 @@ impl Host {
             None if is_fresh => settings.fence,
             None => Settings::default().fence,
         };
-        let longest = fence.max(settings.fence);
+        let (longest, keys_max) = (fence.max(settings.fence), settings.keys_max);
         let mut host = Host {
             next_job: engine.state().next_job().0.max(1),
             failed_starts: FailedStarts::default(),
@@ -62,8 +63,7 @@ impl Host {
             tenants: Tenants::default(),
             tokens: Tokens::restore(loaded.tokens),
             groups: loaded.groups.into_iter().collect(),
-            keys: loaded.keys.into_iter().map(|key| ((key.token, key.key.clone()), key)).collect(),
-            keys_tidied: now,
+            keys: Keys::restore(loaded.keys, keys_max, now),
             clock_next: now,
             store_checked: now,
             solving: None,

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hostler_core::event::Event;
+use hostler_core::id::JobId;
 use hostler_core::units::Time;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -203,10 +204,11 @@ impl HostHandle {
         protocol: u32,
         machine: Machine,
         held: Vec<LeaseReport>,
+        last_job: Option<JobId>,
     ) -> Result<AgentLink, HostError> {
         let session = SessionId(self.shared.sessions.fetch_add(1, Ordering::Relaxed));
         let (sender, messages) = mpsc::channel(AGENT_MESSAGES_MAX);
-        let input = Input::AgentConnected { session, token, protocol, machine, held };
+        let input = Input::AgentConnected { session, token, protocol, machine, held, last_job };
         self.push_slowly(Message::Connected(Box::new(input), session, sender)).await?;
         Ok(AgentLink { session, messages, handle: self.clone() })
     }

@@ -8,8 +8,9 @@ use hostler_core::units::Time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::jobs::LiveJob;
 use super::{Figures, Host, Principal};
-use crate::job::{JobState, JobView};
+use crate::job::{HeldBy, JobState, JobView};
 use crate::limits::PAGE_JOBS_MAX;
 use crate::store::{JobRow, Role, TenantQuota, TokenRow};
 use crate::wire::Machine;
@@ -163,6 +164,7 @@ impl Host {
         view.expected_end = lease
             .filter(|lease| lease.expected_end != Time::NEVER)
             .map(|lease| lease.expected_end.secs_f64());
+        view.held_by = (job.phase == Phase::Held).then(|| self.held_by(live));
         view.reason = self.reason(id, job);
         Some(view)
     }
@@ -180,18 +182,34 @@ impl Host {
                 }
                 reason => reason.to_string(),
             },
-            Phase::Held if live.row.facts.held => "held by a person".to_owned(),
-            Phase::Held if !live.needs.is_empty() => {
-                let needs: Vec<String> = live.needs.iter().map(u32::to_string).collect();
-                format!("waits until jobs are finished: {}", needs.join(", "))
-            }
-            Phase::Held if self.failed_starts.is_paused(id) => {
-                format!("{}; it is tried again soon", live.row.facts.reason)
-            }
-            Phase::Held => match live.misfit {
-                Some(reason) => format!("{reason}; it waits for other nodes to join"),
-                None => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
+            Phase::Held => match self.held_by(live) {
+                HeldBy::Person => "held by a person".to_owned(),
+                HeldBy::Jobs => {
+                    let needs: Vec<String> = live.needs.iter().map(u32::to_string).collect();
+                    format!("waits until jobs are finished: {}", needs.join(", "))
+                }
+                HeldBy::Start => format!("{}; it is tried again soon", live.row.facts.reason),
+                HeldBy::Nodes => {
+                    let reason = live.misfit.unwrap_or_default();
+                    format!("{reason}; it waits for other nodes to join")
+                }
+                HeldBy::Quota => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
             },
+        }
+    }
+
+    /// What keeps a job from the policy.
+    fn held_by(&self, live: &LiveJob) -> HeldBy {
+        if live.row.facts.held {
+            HeldBy::Person
+        } else if !live.needs.is_empty() {
+            HeldBy::Jobs
+        } else if self.failed_starts.is_paused(live.row.id) {
+            HeldBy::Start
+        } else if live.misfit.is_some() {
+            HeldBy::Nodes
+        } else {
+            HeldBy::Quota
         }
     }
 
@@ -339,6 +357,7 @@ pub fn in_list(row: &JobRow) -> JobView {
         tenant: row.tenant.clone(),
         user: row.user.clone(),
         state: row.state,
+        held_by: None,
         reason: if row.ended.is_some() { row.facts.reason.clone() } else { String::new() },
         submitted: secs(row.submitted),
         started: row.facts.started.map(secs),

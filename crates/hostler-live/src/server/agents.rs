@@ -75,11 +75,11 @@ async fn greet(
 ) -> Option<AgentLink> {
     let limit = Duration::from_secs(HEAD_SECS_MAX);
     let said = timeout(limit, next(stream)).await.ok().flatten()?;
-    let FromAgent::Hello { protocol, machine, held } = said else {
+    let FromAgent::Hello { protocol, machine, held, last_job } = said else {
         tracing::warn!(node = who.user, "an agent does not begin with `hello`");
         return None;
     };
-    host.connect_agent(who.token, protocol, machine, held).await.ok()
+    host.connect_agent(who.token, protocol, machine, held, last_job).await.ok()
 }
 
 async fn send_all(mut sink: SplitSink<WebSocket, Message>, messages: &mut mpsc::Receiver<ToAgent>) {

@@ -1,7 +1,10 @@
 //! Nodes and the policy that decides over them.
 
+#![expect(unused_qualifications, reason = "the macro for paths writes them")]
+
 use axum::Json;
 use axum::extract::State;
+use utoipa::{IntoParams, IntoResponses};
 
 use super::App;
 use super::access::{Caller, Look, Operate};
@@ -30,46 +33,64 @@ pub async fn nodes(
     Ok(Json(nodes.await?))
 }
 
+/// A node by its name, for the document.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "it is read by the document only")]
+struct NodeName {
+    /// Its name.
+    #[param(min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    name: String,
+}
+
+/// Answers to a change of a node, for the document.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "it is read by the document only")]
+enum NodeChanged {
+    /// The node as it is now.
+    #[response(status = 200)]
+    Now(NodeView),
+    /// There is none.
+    #[response(status = 404)]
+    Missing(Problem),
+}
+
 /// Lets a node take nothing new.
 #[utoipa::path(
-    post, path = "/nodes/{name}/drain", tag = "cluster",
-    params(("name" = String, Path, description = "Its name.",
-        min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")),
-    responses(
-        (status = 200, description = "The node as it is now.", body = NodeView),
-        (status = 404, description = "There is none.", body = Problem),
-    ),
+    post,
+    path = "/nodes/{name}/drain",
+    tag = "cluster",
+    params(NodeName),
+    responses(NodeChanged)
 )]
 pub async fn drain(
-    State(app): State<App>,
+    state: State<App>,
     caller: Caller<Operate>,
-    Named(node): Named<String>,
+    node: Named<String>,
 ) -> Result<Json<NodeView>, Fault> {
-    set_draining(&app, caller, node, true).await
+    set_draining(state, caller, node, true).await
 }
 
 /// Lets a node take jobs again.
 #[utoipa::path(
-    post, path = "/nodes/{name}/undrain", tag = "cluster",
-    params(("name" = String, Path, description = "Its name.",
-        min_length = 1, max_length = 128, pattern = "^[^/\\u0000-\\u001f\\u007f-\\u009f]+$")),
-    responses(
-        (status = 200, description = "The node as it is now.", body = NodeView),
-        (status = 404, description = "There is none.", body = Problem),
-    ),
+    post,
+    path = "/nodes/{name}/undrain",
+    tag = "cluster",
+    params(NodeName),
+    responses(NodeChanged)
 )]
 pub async fn undrain(
-    State(app): State<App>,
+    state: State<App>,
     caller: Caller<Operate>,
-    Named(node): Named<String>,
+    node: Named<String>,
 ) -> Result<Json<NodeView>, Fault> {
-    set_draining(&app, caller, node, false).await
+    set_draining(state, caller, node, false).await
 }
 
 async fn set_draining(
-    app: &App,
+    State(app): State<App>,
     caller: Caller<Operate>,
-    node: String,
+    Named(node): Named<String>,
     draining: bool,
 ) -> Result<Json<NodeView>, Fault> {
     match app.host.command(&caller.who, Command::Drain { node, draining }).await? {

@@ -44,8 +44,10 @@ impl Fault {
 
     /// Nobody is known by what was shown.
     pub fn unknown_caller() -> Fault {
-        Fault::new(StatusCode::UNAUTHORIZED, "no valid token")
-            .hint("send `Authorization: Bearer TOKEN`; `hostler token create` makes one")
+        Fault::new(StatusCode::UNAUTHORIZED, "no valid token").hint(
+            "use `hostler login` with one that is good; an admin makes it with `hostler token \
+                   create`",
+        )
     }
 
     /// The caller is known but may not.

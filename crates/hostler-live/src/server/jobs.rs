@@ -201,91 +201,6 @@ pub async fn show(
     Ok(with_version(job))
 }
 
-/// Ends a job, running or not.
-#[utoipa::path(
-    post, path = "/jobs/{id}/cancel", tag = "jobs",
-    params(
-        ("id" = u32, Path, description = "Its number."),
-        ("If-Match" = Option<String>, Header, description = "Only if it has this version.",
-            min_length = 1, pattern = r#"^(\*|"[0-9]{1,19}(-[0-9a-f]{16})?")$"#),
-    ),
-    responses(
-        (status = 200, description = "The job as it is now.", body = JobView,
-            headers(("ETag" = String, description = "Its version."))),
-        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
-        (status = 409, description = "It is over.", body = crate::api::Problem),
-        (status = 412, description = "It has another version.", body = crate::api::Problem),
-    ),
-)]
-pub async fn cancel(
-    State(app): State<App>,
-    caller: Caller<Work>,
-    Named(job): Named<u32>,
-    headers: HeaderMap,
-) -> Result<Response, Fault> {
-    let version = if_match(&headers)?;
-    change(&app, caller, Command::Cancel { job, version }).await
-}
-
-/// Keeps a waiting job from starting.
-#[utoipa::path(
-    post, path = "/jobs/{id}/hold", tag = "jobs",
-    params(
-        ("id" = u32, Path, description = "Its number."),
-        ("If-Match" = Option<String>, Header, description = "Only if it has this version.",
-            min_length = 1, pattern = r#"^(\*|"[0-9]{1,19}(-[0-9a-f]{16})?")$"#),
-    ),
-    responses(
-        (status = 200, description = "The job as it is now.", body = JobView,
-            headers(("ETag" = String, description = "Its version."))),
-        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
-        (status = 409, description = "It does not wait.", body = crate::api::Problem),
-        (status = 412, description = "It has another version.", body = crate::api::Problem),
-    ),
-)]
-pub async fn hold(
-    State(app): State<App>,
-    caller: Caller<Work>,
-    Named(job): Named<u32>,
-    headers: HeaderMap,
-) -> Result<Response, Fault> {
-    let version = if_match(&headers)?;
-    change(&app, caller, Command::Hold { job, held: true, version }).await
-}
-
-/// Lets a held job go.
-#[utoipa::path(
-    post, path = "/jobs/{id}/release", tag = "jobs",
-    params(
-        ("id" = u32, Path, description = "Its number."),
-        ("If-Match" = Option<String>, Header, description = "Only if it has this version.",
-            min_length = 1, pattern = r#"^(\*|"[0-9]{1,19}(-[0-9a-f]{16})?")$"#),
-    ),
-    responses(
-        (status = 200, description = "The job as it is now.", body = JobView,
-            headers(("ETag" = String, description = "Its version."))),
-        (status = 404, description = "There is none for this caller.", body = crate::api::Problem),
-        (status = 409, description = "It is over.", body = crate::api::Problem),
-        (status = 412, description = "It has another version.", body = crate::api::Problem),
-    ),
-)]
-pub async fn release(
-    State(app): State<App>,
-    caller: Caller<Work>,
-    Named(job): Named<u32>,
-    headers: HeaderMap,
-) -> Result<Response, Fault> {
-    let version = if_match(&headers)?;
-    change(&app, caller, Command::Hold { job, held: false, version }).await
-}
-
-async fn change(app: &App, caller: Caller<Work>, command: Command) -> Result<Response, Fault> {
-    match app.host.command(&caller.who, command).await? {
-        Answer::Job(job) => Ok(with_version(*job)),
-        _ => Err(super::wrong_answer()),
-    }
-}
-
 /// Says why a job stands where it stands.
 #[utoipa::path(
     get, path = "/jobs/{id}/explain", tag = "jobs",
@@ -305,14 +220,14 @@ pub async fn explain(
         JobState::Held => job.request.after.clone(),
         _ => Vec::new(),
     };
-    let JobView { id, state, reason, submitted, started, ended, expected_start, .. } = job;
+    let JobView { id, state, held_by, reason, submitted, started, ended, expected_start, .. } = job;
     // A job that has ended in the meantime is told about as it was.
     let stands = app.host.read(move |host| host.job_since(id)).await?;
     let since = ended.or(stands).or(started).unwrap_or(submitted);
-    Ok(Json(Explanation { id, state, reason, since, expected_start, waits_for }))
+    Ok(Json(Explanation { id, state, held_by, reason, since, expected_start, waits_for }))
 }
 
-fn with_version(job: JobView) -> Response {
+pub(super) fn with_version(job: JobView) -> Response {
     ([(header::ETAG, etag(&job))], Json(job)).into_response()
 }
 
@@ -322,19 +237,4 @@ fn etag(job: &JobView) -> String {
     let shown = serde_json::to_vec(job).expect("a job is plain data");
     let mark: String = Sha256::digest(shown).iter().take(8).map(|b| format!("{b:02x}")).collect();
     format!("\"{}-{mark}\"", job.version)
-}
-
-/// The version that a change is for; none when any will do.
-fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
-    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let text = value.to_str().unwrap_or("").trim();
-    if text == "*" {
-        return Ok(None);
-    }
-    let tag = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    let digits = tag.map(|tag| tag.split_once('-').map_or(tag, |(version, _)| version));
-    match digits.and_then(|digits| digits.parse().ok()) {
-        Some(version) => Ok(Some(version)),
-        None => Err(Fault::bad("invalid `If-Match`").hint("send the `ETag` of the job as it was")),
-    }
 }

@@ -5,6 +5,7 @@
 
 mod access;
 mod agents;
+mod changes;
 mod cluster;
 mod document;
 mod events;
@@ -70,9 +71,10 @@ fn paths() -> (Router<App>, Value) {
     let api = OpenApiRouter::new()
         .routes(routes!(jobs::list, jobs::submit))
         .routes(routes!(jobs::show))
-        .routes(routes!(jobs::cancel))
-        .routes(routes!(jobs::hold))
-        .routes(routes!(jobs::release))
+        .routes(routes!(changes::change_many))
+        .routes(routes!(changes::cancel))
+        .routes(routes!(changes::hold))
+        .routes(routes!(changes::release))
         .routes(routes!(jobs::explain))
         .routes(routes!(output::output))
         .routes(routes!(jobs::history))
@@ -146,7 +148,6 @@ impl From<HostError> for Fault {
             HostError::WrongState { .. }
             | HostError::OtherNode { .. }
             | HostError::LastAdmin { .. }
-            | HostError::WeightIsSet { .. }
             | HostError::Enrolled { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } | HostError::TooFewCores { .. } => {

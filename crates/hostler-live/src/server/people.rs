@@ -33,7 +33,7 @@ pub async fn tenants(
     request_body = TenantQuota,
     responses(
         (status = 200, description = "The tenant as it is now.", body = TenantView),
-        (status = 409, description = "It was added with another weight.", body = Problem),
+        (status = 201, description = "The tenant, which was added.", body = TenantView),
     ),
 )]
 pub async fn set_tenant(
@@ -41,9 +41,10 @@ pub async fn set_tenant(
     caller: Caller<Operate>,
     Named(name): Named<String>,
     Body(quota): Body<TenantQuota>,
-) -> Result<Json<TenantView>, Fault> {
+) -> Result<(StatusCode, Json<TenantView>), Fault> {
     match app.host.command(&caller.who, Command::SetTenant { name, quota }).await? {
-        Answer::Tenant(tenant) => Ok(Json(*tenant)),
+        Answer::Tenant { tenant, is_new: true } => Ok((StatusCode::CREATED, Json(*tenant))),
+        Answer::Tenant { tenant, is_new: false } => Ok((StatusCode::OK, Json(*tenant))),
         _ => Err(super::wrong_answer()),
     }
 }

@@ -193,6 +193,9 @@ impl Content {
             }
             Row::Group(name, id) => rest.groups.push((name.clone(), *id)),
             Row::Key(key) => rest.keys.push(key.clone()),
+            Row::KeyGone { token, key } => {
+                rest.keys.retain(|row| (row.token, &row.key) != (*token, key));
+            }
             Row::KeysGone(before) => rest.keys.retain(|key| key.at >= *before),
             Row::Policy(settings) => rest.policy = Some(settings.clone()),
             Row::Fence(fence) => rest.fence = Some(*fence),

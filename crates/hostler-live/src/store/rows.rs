@@ -90,8 +90,8 @@ pub struct JobFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TenantQuota {
-    /// Share of the cluster that is due to it, relative to the others; 1 when not given. It is
-    /// set when the tenant is added, for policies that go by it.
+    /// Share of the cluster that is due to it, relative to the others, for policies that go by it.
+    /// When not given it stays as it is; it is 1 for a new tenant.
     #[schema(minimum = 1)]
     pub weight: Option<u32>,
     /// Jobs that are not over.
@@ -187,6 +187,13 @@ pub enum Row {
     Group(String, u32),
     /// A key that was used.
     Key(KeyRow),
+    /// One key is forgotten.
+    KeyGone {
+        /// The token that used it.
+        token: u32,
+        /// The key.
+        key: String,
+    },
     /// Keys that were used before this time are forgotten.
     KeysGone(u64),
     /// The policy that decides, as TOML.

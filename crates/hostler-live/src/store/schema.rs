@@ -118,6 +118,7 @@ pub(super) const GROUPS_READ: &str = "SELECT name, id FROM groups_known ORDER BY
 pub(super) const KEY_ADD: &str = "\
      INSERT INTO idempotency (token, key, request, first_job, jobs, used) \
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+pub(super) const KEY_DROP: &str = "DELETE FROM idempotency WHERE token = $1 AND key = $2";
 pub(super) const KEYS_DROP: &str = "DELETE FROM idempotency WHERE used < $1";
 pub(super) const KEYS_READ: &str =
     "SELECT token, key, request, first_job, jobs, used FROM idempotency ORDER BY token, key";

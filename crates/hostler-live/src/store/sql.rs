@@ -239,6 +239,9 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
             database.execute(schema::GROUP_PUT, &[name.as_str().into(), (*id).into()])
         }
         Row::Key(key) => database.execute(schema::KEY_ADD, &key_values(key)),
+        Row::KeyGone { token, key } => {
+            database.execute(schema::KEY_DROP, &[(*token).into(), key.as_str().into()])
+        }
         Row::KeysGone(before) => database.execute(schema::KEYS_DROP, &[(*before).into()]),
         Row::Policy(settings) => {
             database.execute(schema::META_PUT, &["policy".into(), settings.as_str().into()])

@@ -46,6 +46,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         200 200 200 403 403 401  get /api/v1/history
         200 200 200 403 403 401  get /api/v1/jobs
         400 400 403 403 403 401  post /api/v1/jobs
+        400 400 403 403 403 401  post /api/v1/jobs/change
         404 404 404 403 403 401  get /api/v1/jobs/{id}
         404 404 403 403 403 401  post /api/v1/jobs/{id}/cancel
         404 404 404 403 403 401  get /api/v1/jobs/{id}/explain

@@ -2,8 +2,9 @@
 
 use expect_test::expect;
 use hostler_live::api::{Accepted, JobPage};
-use hostler_live::client::Method;
+use hostler_live::client::{Client, Method};
 use hostler_live::job::{JobState, JobView};
+use hostler_live::store::Role;
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, ask, job, submit};
@@ -78,6 +79,40 @@ fn a_change_for_another_version_is_not_made() {
     assert_eq!(ask(&mut admin, Method::POST, &cancel, &fresh, None).status, 200);
     assert_eq!(ask(&mut admin, Method::POST, &cancel, &[], None).status, 409);
     assert_eq!(ask(&mut admin, Method::POST, &cancel, &[("if-match", "x")], None).status, 400);
+}
+
+#[test]
+fn many_jobs_are_changed_at_once_and_those_of_others_are_not_there() {
+    let daemon = Daemon::plain();
+    let mut ada = daemon.client(&daemon.token(Role::User, "vision", "ada"));
+    let mut eve = daemon.client(&daemon.token(Role::User, "speech", "eve"));
+    let array = json!({ "command": ["true"], "tasks": 1, "array": 3 });
+    let _: Accepted = ada.post("/jobs", &array).unwrap();
+    let own = submit(&mut eve);
+    let mut told = String::new();
+    let mut change = |client: &mut Client, body: Value| {
+        let answer = ask(client, Method::POST, "/jobs/change", &[], Some(&body));
+        told += &format!("{} {}\n", answer.status.as_u16(), text(&answer.body));
+    };
+    change(&mut eve, json!({ "action": "cancel", "jobs": ["1", "1_2", "1-10"] }));
+    assert_eq!(own, 4);
+    change(&mut ada, json!({ "action": "hold", "jobs": ["1"] }));
+    change(&mut ada, json!({ "action": "cancel", "jobs": ["1_1", "4"] }));
+    change(&mut ada, json!({ "action": "cancel", "jobs": ["2"] }));
+    change(&mut ada, json!({ "action": "cancel", "jobs": [] }));
+    change(&mut ada, json!({ "action": "cancel", "jobs": ["all"] }));
+    change(&mut ada, json!({ "action": "end", "jobs": ["1"] }));
+    expect![[r#"
+        200 {"jobs":[{"id":4,"state":"cancelled"}],"refused":[{"jobs":"1","error":"no job `1`"},{"jobs":"1_2","error":"no array with `1_2`"}]}
+        200 {"jobs":[{"id":1,"state":"held"},{"id":2,"state":"held"},{"id":3,"state":"held"}],"refused":[]}
+        200 {"jobs":[{"id":2,"state":"cancelled"}],"refused":[{"jobs":"4","error":"no job `4`"}]}
+        200 {"jobs":[{"id":2,"state":"cancelled"}],"refused":[]}
+        400 {"error":"invalid `jobs`: 0; name 1 to 1000","hint":""}
+        400 {"error":"invalid body: jobs[0]: `all` names no jobs; write a number, a range as in 12-40, or parts of an array as in 12_3 or 12_3-7 at line 1 column 33","hint":""}
+        400 {"error":"invalid body: action: unknown variant `end`, expected one of `cancel`, `hold`, `release` at line 1 column 15","hint":""}
+    "#]].assert_eq(&told);
+    let held: JobPage = ada.get("/jobs?state=held").unwrap();
+    assert_eq!(held.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]
@@ -158,10 +193,10 @@ fn what_would_be_ignored_is_refused() {
         assert_eq!(status, 400, "{words}");
         assert!(words.contains("invalid `estimate`"), "{words}");
     }
-    assert_eq!(put("/tenants/vision", json!({ "weight": 3 })).0, 200);
-    assert_eq!(put("/tenants/vision", json!({ "weight": 4 })).0, 409);
+    assert_eq!(put("/tenants/vision", json!({ "weight": 3 })).0, 201);
+    assert_eq!(put("/tenants/vision", json!({ "weight": 4 })).0, 200);
     let (status, words) = put("/tenants/vision", json!({ "jobs_max": 7 }));
     assert_eq!(status, 200);
-    assert!(words.contains(r#""weight":3,"jobs_max":7"#), "{words}");
+    assert!(words.contains(r#""weight":4,"jobs_max":7"#), "{words}");
     assert_eq!(put("/tenants/speech", json!({ "weight": 0 })).0, 400);
 }

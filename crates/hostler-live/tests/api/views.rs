@@ -29,7 +29,7 @@ fn join(daemon: &Daemon) -> AgentLink {
     };
     let host = daemon.running().host();
     runtime()
-        .block_on(host.connect_agent(own.id, PROTOCOL, machine, Vec::new()))
+        .block_on(host.connect_agent(own.id, PROTOCOL, machine, Vec::new(), None))
         .expect("the daemon works")
 }
 

@@ -166,6 +166,7 @@ impl World {
             dead: Span::from_secs(fence + 4),
             silent: Span::from_secs(5),
             snapshot_bytes: self.dice.between(1_000, 60_000) as usize,
+            ..Settings::default()
         };
         open(&self.disk, settings, self.now)
     }
@@ -413,8 +414,8 @@ impl World {
         let node = self.connections[&session].node;
         let (session, token) = (SessionId(session), self.nodes[node].token);
         self.tell_host(match message {
-            FromAgent::Hello { protocol, machine, held } => {
-                Input::AgentConnected { session, token, protocol, machine, held }
+            FromAgent::Hello { protocol, machine, held, last_job } => {
+                Input::AgentConnected { session, token, protocol, machine, held, last_job }
             }
             message => Input::AgentSaid { session, message },
         });

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod demand;
+mod many;
 mod nodes;
 mod speeds;
 mod starts;
@@ -117,7 +118,7 @@ fn a_part_that_does_not_start_ends_the_others_and_the_job_is_tried_again() {
                 to n1: forget lease0
                 to n2: forget lease0
             5 jobs
-                1 held, on n1 n2: its start failed: no such program; it is tried again soon
+                1 held by start, on n1 n2: its start failed: no such program; it is tried again soon
         "#]],
     );
 }
@@ -179,9 +180,9 @@ fn jobs_wait_for_others_and_go_with_them() {
                 no job `9`
             2 jobs
                 1 starting, on n1
-                2 held: waits until jobs are finished: 1
-                3 held: waits until jobs are finished: 1, 2
-                4 held: waits until jobs are finished: 3
+                2 held by jobs: waits until jobs are finished: 1
+                3 held by jobs: waits until jobs are finished: 1, 2
+                4 held by jobs: waits until jobs are finished: 3
             3 n1 0 ended 0
                 to n1: forget lease0
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
@@ -240,16 +241,16 @@ fn a_quota_lets_through_what_fits_in_order() {
                 tenant `default` may have 4 jobs; ask for less, or wait for others to end
             2 jobs
                 1 starting, on n1
-                2 held: tenant `default` uses all GPUs of its quota
-                3 held: tenant `default` uses all GPUs of its quota
-                4 held: tenant `default` uses all GPUs of its quota
+                2 held by quota: tenant `default` uses all GPUs of its quota
+                3 held by quota: tenant `default` uses all GPUs of its quota
+                4 held by quota: tenant `default` uses all GPUs of its quota
             3 n1 0 ended 0
                 to n1: forget lease0
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000), (1, 1000)] of 1 at n1.example:20001
             4 jobs
                 2 starting, on n1
-                3 held: tenant `default` uses all GPUs of its quota
-                4 held: tenant `default` uses all GPUs of its quota
+                3 held by quota: tenant `default` uses all GPUs of its quota
+                4 held by quota: tenant `default` uses all GPUs of its quota
             5 n1 1 ended 0
                 to n1: forget lease1
                 to n1: start lease2 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
@@ -299,6 +300,39 @@ fn the_same_key_submits_once() {
 }
 
 #[test]
+fn of_too_many_keys_the_oldest_is_forgotten() {
+    check(
+        "
+        0 submit gpus=1 key=a
+        1 submit gpus=1 key=b
+        2 submit gpus=1 key=c
+        3 submit gpus=1 key=a
+        4 submit gpus=1 key=d
+        5 restart
+        6 submit gpus=1 key=b
+        7 submit gpus=1 key=a
+        ",
+        expect![[r#"
+            0 submit gpus=1 key=a
+                submitted [1]
+            1 submit gpus=1 key=b
+                submitted [2]
+            2 submit gpus=1 key=c
+                submitted [3]
+            3 submit gpus=1 key=a
+                submitted [1], as before
+            4 submit gpus=1 key=d
+                submitted [4]
+            5 restart
+            6 submit gpus=1 key=b
+                submitted [2], as before
+            7 submit gpus=1 key=a
+                submitted [5]
+        "#]],
+    );
+}
+
+#[test]
 fn people_hold_release_cancel_and_drain() {
     check(
         "
@@ -331,10 +365,10 @@ fn people_hold_release_cancel_and_drain() {
             2 hold 1
                 job 1 runs and cannot be held; cancel it instead
             2 hold 2
-                2 held: held by a person
+                2 held by person: held by a person
             3 jobs
                 1 starting, on n1
-                2 held: held by a person
+                2 held by person: held by a person
             4 drain n1
                 n1 draining
             5 release 2
@@ -571,7 +605,7 @@ fn what_fits_no_node_waits_for_one_that_joins() {
                 submitted [1]
             2 join n1 1
             3 jobs
-                1 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                1 held by nodes: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
             4 submit gpus=1 model=H100
                 invalid `gpu_models`: no node has `H100`; known: V100
             5 join n2 2
@@ -631,6 +665,52 @@ fn a_solver_is_asked_and_everything_goes_on_until_it_answers() {
             12 jobs
                 2 queued: its turn is in a later round
                 3 starting, on n1
+        "#]],
+    );
+}
+
+#[test]
+fn another_weight_of_a_tenant_is_solved_for_and_survives_a_restart() {
+    check(
+        "
+        0 join n1 1
+        0 policy water-filling tenants='fair'
+        1 submit gpus=1
+        1 submit gpus=1
+        2 solved
+        3 solved
+        4 quota weight=1
+        5 quota weight=5
+        6 solved
+        7 quota gpus=2
+        8 restart
+        9 quota weight=0
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 policy water-filling tenants='fair'
+                done
+            1 submit gpus=1
+                submitted [1]
+                solve 1
+            1 submit gpus=1
+                submitted [2]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 solved
+                solve 2
+            3 solved
+            4 quota weight=1
+                done
+            5 quota weight=5
+                done
+                solve 3
+            6 solved
+            7 quota gpus=2
+                done
+            8 restart
+            9 quota weight=0
+                invalid `weight`: 0; use at least 1
+                solve 1
         "#]],
     );
 }

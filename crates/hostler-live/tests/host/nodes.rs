@@ -128,17 +128,17 @@ fn nobody_waits_for_what_a_machine_was_before_it_changed() {
                 close (old)
                 to n1: forget lease0
             4 jobs
-                1 held, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
-                2 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                1 held by nodes, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                2 held by nodes: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
             5 restart
             6 join n1 1
             6 join n2 1
             7 submit gpus=4
                 submitted [3]
             8 jobs
-                1 held, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
-                2 held: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
-                3 held: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                1 held by nodes, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                2 held by nodes: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                3 held by nodes: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
         "#]],
     );
 }
@@ -253,6 +253,52 @@ fn only_the_agent_that_was_asked_gives_output() {
             4 n2 piece 1 forged
             5 n1 piece 1 true
                 output true
+        "#]],
+    );
+}
+
+#[test]
+fn jobs_whose_files_an_agent_has_are_not_numbered_again_by_a_restored_store() {
+    check(
+        "
+        0 join n1 1
+        1 submit gpus=1
+        2 backup
+        3 submit gpus=1 array=3
+        4 restore
+        5 join n1 1 files 4
+        6 submit gpus=1
+        7 restart
+        8 join n1 1 files 5
+        9 submit gpus=1
+        10 join n2 1 files 4000000000
+        11 jobs
+        ",
+        expect![[r#"
+            0 join n1 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 backup
+            3 submit gpus=1 array=3
+                submitted [2, 3, 4]
+            4 restore
+            5 join n1 1 files 4
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            6 submit gpus=1
+                submitted [5]
+            7 restart
+            8 join n1 1 files 5
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            9 submit gpus=1
+                submitted [6]
+            10 join n2 1 files 4000000000
+                to n2: Refused { fault: "it has files of job 4000000000, the store knows none from 7 on; restore a newer backup, or move `jobs` and `checkpoints` of the agent's data folder away", retry: false }
+                close n2
+            11 jobs
+                1 starting, on n1
+                5 queued: 0 of its 1 tasks would fit now
+                6 queued: 0 of its 1 tasks would fit now
         "#]],
     );
 }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::Expect;
-use hostler_core::id::{LeaseId, ProfileKey};
+use hostler_core::id::{JobId, LeaseId, ProfileKey};
 use hostler_core::profile::Run;
 use hostler_core::solve::Question;
 use hostler_core::units::{Span, Time};
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
-use hostler_live::job::{JobRequest, JobView};
+use hostler_live::job::{JobAction, JobRequest, JobView};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
@@ -21,14 +21,15 @@ use hostler_live::wire::{
 
 /// Plays a story and compares what the daemon did.
 ///
-/// A line is a second and what happens: `join NODE GPUS [LEASE STAGE,..]`, `lose NODE`,
+/// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, `lose NODE`,
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
 /// `running`, `ended CODE`, `killed`, `faulty` or `unknown`; a command such as
-/// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`, `quota gpus=2`,
-/// `tenant NAME`, `policy KIND`, `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`;
-/// `restart` of the daemon, or `restart fence=SECS`; `solved` when the solver is done; `backup` and
-/// `restore` of the store; or `jobs`, `nodes`, `speeds` and `history` to look. GPUs of a node are
-/// V100, or K80 if its name begins with `slow`.
+/// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
+/// `quota gpus=2 weight=3`, `tenant NAME`, `policy KIND`, `cancel-all 1-3 7` and its like,
+/// `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or
+/// `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the store; or
+/// `jobs`, `nodes`, `speeds` and `history` to look. GPUs of a node are V100, or K80 if its name
+/// begins with `slow`.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -68,7 +69,10 @@ impl Theatre {
 
     fn line(&mut self, words: &[&str]) {
         match words {
-            ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held),
+            ["join", node, gpus, "files", job, held @ ..] => {
+                self.join(node, gpus.parse().unwrap(), held, job.parse().ok().map(JobId));
+            }
+            ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held, None),
             ["lose", node] => {
                 let session = self.sessions.remove(*node).unwrap();
                 self.play(Input::AgentLost { session });
@@ -152,7 +156,7 @@ impl Theatre {
         self.question = None;
     }
 
-    fn join(&mut self, name: &str, gpus: u32, held: &[&str]) {
+    fn join(&mut self, name: &str, gpus: u32, held: &[&str], last_job: Option<JobId>) {
         let token = match self.tokens.get(name) {
             Some(token) => *token,
             None => self.make_token(name),
@@ -183,7 +187,7 @@ impl Theatre {
             rack: 0,
         };
         let (protocol, held) = (PROTOCOL, held.collect());
-        self.play(Input::AgentConnected { session, token, protocol, machine, held });
+        self.play(Input::AgentConnected { session, token, protocol, machine, held, last_job });
     }
 
     fn make_token(&mut self, name: &str) -> u32 {
@@ -247,6 +251,7 @@ fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
         fence: Span::from_secs(fence_secs),
         dead: Span::from_secs(fence_secs + 60),
         snapshot_bytes: 3_000,
+        keys_max: 3,
         ..Settings::default()
     };
     let store = Box::new(disk.store());
@@ -254,7 +259,7 @@ fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
 }
 
 fn is_command(word: &str) -> bool {
-    ["cancel", "hold", "release", "output"].contains(&word)
+    ["cancel", "hold", "release", "output", "cancel-all", "hold-all", "release-all"].contains(&word)
 }
 
 fn command(words: &[&str]) -> Command {
@@ -273,6 +278,15 @@ fn command(words: &[&str]) -> Command {
         }
         ["hold", job] => Command::Hold { job: number(job), held: true, version: None },
         ["release", job] => Command::Hold { job: number(job), held: false, version: None },
+        [action @ ("cancel-all" | "hold-all" | "release-all"), jobs @ ..] => {
+            let action = match *action {
+                "cancel-all" => JobAction::Cancel,
+                "hold-all" => JobAction::Hold,
+                _ => JobAction::Release,
+            };
+            let jobs = jobs.iter().map(|job| job.parse().unwrap()).collect();
+            Command::ChangeMany { action, jobs }
+        }
         ["drain", node] => Command::Drain { node: node.to_string(), draining: true },
         ["undrain", node] => Command::Drain { node: node.to_string(), draining: false },
         ["output", job] => {
@@ -280,6 +294,9 @@ fn command(words: &[&str]) -> Command {
             Command::ReadOutput { job, rank: 0, stream, offset: 0 }
         }
         ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
+        ["policy", kind, setting] => {
+            Command::SetPolicy { settings: format!("kind = '{kind}'\n{setting}") }
+        }
         ["tenant", name] => {
             Command::SetTenant { name: name.to_string(), quota: TenantQuota::default() }
         }
@@ -290,6 +307,7 @@ fn command(words: &[&str]) -> Command {
                     ("gpus", most) => quota.gpus_max = Some(number(most)),
                     ("jobs", most) => quota.jobs_max = Some(number(most)),
                     ("queued", most) => quota.queued_max = Some(number(most)),
+                    ("weight", weight) => quota.weight = Some(number(weight)),
                     other => panic!("{other:?}"),
                 }
             }
@@ -373,9 +391,21 @@ fn show_answer(text: &mut String, answer: &Answer) {
     match answer {
         Answer::Submitted { jobs, again } => {
             let again = if *again { ", as before" } else { "" };
-            writeln!(text, "    submitted {jobs:?}{again}").unwrap();
+            match jobs.len() {
+                0..100 => writeln!(text, "    submitted {jobs:?}{again}").unwrap(),
+                many => writeln!(text, "    submitted {many} jobs{again}").unwrap(),
+            }
         }
         Answer::Job(job) => show_job(text, job),
+        Answer::Jobs(changed) => {
+            for job in &changed.jobs {
+                let state = serde_json::to_value(job.state).unwrap();
+                writeln!(text, "    {} {}", job.id, state.as_str().unwrap()).unwrap();
+            }
+            for refused in &changed.refused {
+                writeln!(text, "    refused {}: {}", refused.jobs, refused.error).unwrap();
+            }
+        }
         Answer::Output(piece) => writeln!(text, "    output {}", piece.text).unwrap(),
         Answer::Node(node) => writeln!(text, "    {} {}", node.name, node.health).unwrap(),
         _ => writeln!(text, "    done").unwrap(),
@@ -385,6 +415,9 @@ fn show_answer(text: &mut String, answer: &Answer) {
 fn show_job(text: &mut String, job: &JobView) {
     let state = serde_json::to_value(job.state).unwrap();
     let mut line = format!("    {} {}", job.id, state.as_str().unwrap());
+    if let Some(by) = job.held_by {
+        line += &format!(" by {}", serde_json::to_value(by).unwrap().as_str().unwrap());
+    }
     if let Some(code) = job.exit_code {
         line += &format!(", code {code}");
     }

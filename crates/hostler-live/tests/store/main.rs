@@ -81,7 +81,8 @@ fn everything() -> Vec<Row> {
         Row::Tenant(tenant),
         Row::Node(NodeRow { name: "n1".to_owned(), id: 0, token: 1, draining: true, machine }),
         Row::Group("resnet".to_owned(), 0),
-        Row::Key(key),
+        Row::Key(key.clone()),
+        Row::Key(KeyRow { key: "later".to_owned(), first_job: 3, ..key }),
         Row::Policy("kind = 'fifo'".to_owned()),
         Row::Fence(900_000_000),
     ]
@@ -99,6 +100,13 @@ fn what_is_committed_is_there_after_a_restart() {
         loaded.cluster.clear();
         assert_eq!(store.records(0, 10).unwrap(), records);
         assert_eq!(store.records(1, 10).unwrap(), records[1..]);
+        let other = Row::KeyGone { token: 2, key: "k".to_owned() };
+        store.commit(&Batch { rows: vec![other], ..Batch::default() }).unwrap();
+        assert_eq!(store.load().unwrap().keys.len(), 2);
+        let one = Row::KeyGone { token: 1, key: "k".to_owned() };
+        store.commit(&Batch { rows: vec![one], ..Batch::default() }).unwrap();
+        let kept: Vec<String> = store.load().unwrap().keys.into_iter().map(|key| key.key).collect();
+        assert_eq!(kept, ["later"]);
         let rows = vec![Row::KeysGone(10), Row::DependenciesGone(2)];
         store.commit(&Batch { rows, ..Batch::default() }).unwrap();
         let again = store.load().unwrap();

@@ -70,7 +70,7 @@ pub enum Format {
 pub struct Run {
     /// Name of the policy.
     pub policy: String,
-    /// Its settings in short, empty when they are the defaults.
+    /// The settings that it was given, in short; empty when they are the defaults.
     pub settings: String,
     /// What the policy does, in one line.
     pub summary: String,
@@ -176,15 +176,12 @@ impl Run {
 }
 
 impl Report {
-    /// Names that tell the runs apart: the policy, with settings or a number where it runs twice.
+    /// Names that tell the runs apart: the policy with the settings that it was given, and a
+    /// number where that runs twice.
     pub fn labels(&self) -> Vec<String> {
-        let with_settings = |run: &Run| {
-            let twice = self.runs.iter().filter(|other| other.policy == run.policy).count() > 1;
-            if twice && !run.settings.is_empty() {
-                format!("{} ({})", run.policy, run.settings)
-            } else {
-                run.policy.clone()
-            }
+        let with_settings = |run: &Run| match run.settings.as_str() {
+            "" => run.policy.clone(),
+            settings => format!("{} ({settings})", run.policy),
         };
         let mut labels: Vec<String> = Vec::with_capacity(self.runs.len());
         for run in &self.runs {

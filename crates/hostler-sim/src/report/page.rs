@@ -170,12 +170,8 @@ fn machines(report: &Report, labels: &[String]) -> String {
 pub fn notes(report: &Report, labels: &[String]) -> String {
     let mut policies = String::new();
     for (run, label) in report.runs.iter().zip(labels) {
-        let settings = match run.settings.as_str() {
-            "" => String::new(),
-            settings => format!(" <span class=\"quiet\">({})</span>", escape(settings)),
-        };
         let (label, summary) = (escape(label), escape(&run.summary));
-        policies.push_str(&format!("<dt>{label}</dt><dd>{summary}{settings}</dd>\n"));
+        policies.push_str(&format!("<dt>{label}</dt><dd>{summary}</dd>\n"));
     }
     let columns: String = report.columns.iter().map(definition).collect();
     let remarks: String =

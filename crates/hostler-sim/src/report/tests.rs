@@ -180,7 +180,7 @@ fn runs_of_one_policy_are_told_apart_by_settings_then_by_number() {
     let mut report = report("wait:lower:count\nlas 1\nlas 2\nlas 3\nfifo 4");
     report.runs[0].settings = "round 60".to_owned();
     report.runs[3].settings = "depth 5".to_owned();
-    expect!["las (round 60), las, las #2, fifo"].assert_eq(&report.labels().join(", "));
+    expect!["las (round 60), las, las #2, fifo (depth 5)"].assert_eq(&report.labels().join(", "));
 }
 
 #[test]

@@ -47,6 +47,12 @@ pub enum TraceError {
         /// The file in the way.
         path: PathBuf,
     },
+    /// What was named is not there.
+    #[error("there is no file or folder `{}`", path.display())]
+    NotThere {
+        /// File or folder given.
+        path: PathBuf,
+    },
     /// Tables that could not be read.
     #[error("{0}")]
     Faults(Faults),

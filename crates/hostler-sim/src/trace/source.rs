@@ -123,7 +123,10 @@ pub(crate) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, TraceEr
 
 /// Like [`find`], for a table that must be there.
 pub(super) fn need(folder: &Path, name: &'static str) -> Result<PathBuf, TraceError> {
-    let missing = || TraceError::Missing { name, folder: folder.to_owned() };
+    let missing = || match folder.exists() {
+        true => TraceError::Missing { name, folder: folder.to_owned() },
+        false => TraceError::NotThere { path: folder.to_owned() },
+    };
     find(folder, name)?.ok_or_else(missing)
 }
 

@@ -177,8 +177,12 @@ impl Node {
         let config = WebSocketConfig::default().read_buffer_size(4096);
         let socket = tokio_tungstenite::client_async_with_config(request, stream, Some(config));
         let (mut socket, _) = socket.await.expect("the daemon takes agents");
-        let hello =
-            FromAgent::Hello { protocol: PROTOCOL, machine: self.machine.clone(), held: vec![] };
+        let hello = FromAgent::Hello {
+            protocol: PROTOCOL,
+            machine: self.machine.clone(),
+            held: vec![],
+            last_job: None,
+        };
         socket.send(words(&hello)).await.expect("the daemon reads");
         let (tell, mut told) = mpsc::unbounded_channel::<LeaseId>();
         let pause = Duration::from_secs(BEAT_SECS);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
+use hostler_live::selection::Selection;
 
 use super::store::StoreArgs;
 
@@ -52,9 +53,10 @@ pub struct Serve {
     /// Keep everything in a PostgreSQL database instead of the data folder.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// Policy of a new store (TOML); later ones come by `hostler policy set`.
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
+    /// Policy of a new store, with settings or as a file (TOML); later ones come by
+    /// `hostler policy set`.
+    #[arg(long, value_name = "KIND[:KEY=VALUE..]|FILE")]
+    pub policy: Option<String>,
     /// Certificate chain (PEM); one is made and kept when left out.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
@@ -218,7 +220,7 @@ pub struct Submit {
     #[arg(long, value_name = "JOB")]
     pub after: Vec<u32>,
     /// Number of copies, told apart by HOSTLER_ARRAY_INDEX.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub array: Option<u32>,
     /// A variable of its environment; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
@@ -331,27 +333,33 @@ pub struct Explain {
 }
 
 /// Print the output of a job.
-#[derive(Debug, Args)]
+///
+/// Standard output of the job goes to standard output as it is; lines of its standard error go to
+/// standard error, each behind `err| `. Where one stream is chosen it goes to standard output.
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler logs 17
   hostler logs 17 -f
-  hostler logs 17 --stderr --rank 3 --tail 4000")]
+  hostler logs 17 --stderr --rank 3 --tail 20")]
 pub struct Logs {
     /// Its number.
     pub job: u32,
     /// Go on until the job ends.
     #[arg(short, long)]
     pub follow: bool,
-    /// Standard error instead of standard output.
+    /// Only standard output.
+    #[arg(long)]
+    pub stdout: bool,
+    /// Only standard error.
     #[arg(long)]
     pub stderr: bool,
     /// Which task.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rank: u32,
-    /// Only the last bytes.
-    #[arg(long, value_name = "BYTES")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    /// Only the last lines of each stream.
+    #[arg(long, value_name = "LINES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub tail: Option<u32>,
     /// Print pieces as JSON, one in a line.
     #[arg(long)]
@@ -359,27 +367,37 @@ pub struct Logs {
 }
 
 /// End jobs, running or not.
+///
+/// The number of an array, which is that of its first job, means all of it; `12_0` is that first
+/// job alone. Jobs of ranges and arrays that are over are passed over. Where a job cannot be
+/// changed the others are, and the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler cancel 17
-  hostler cancel 17 18 19")]
+  hostler cancel 17 18 20-30
+  hostler cancel 12_3-7")]
 pub struct Cancel {
     #[command(flatten)]
     pub jobs: Jobs,
 }
 
 /// Keep waiting jobs from starting.
+///
+/// The number of an array means all of it, as with `hostler cancel`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler hold 17")]
+  hostler hold 17
+  hostler hold 12_3-7 40-45")]
 pub struct Hold {
     #[command(flatten)]
     pub jobs: Jobs,
 }
 
 /// Let held jobs go.
+///
+/// The number of an array means all of it, as with `hostler cancel`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -392,9 +410,9 @@ pub struct Release {
 /// Which jobs, by number.
 #[derive(Debug, Args)]
 pub struct Jobs {
-    /// Their numbers.
+    /// Jobs or arrays (17), ranges (12-40), or parts of an array by index (12_3, 12_3-7).
     #[arg(required = true, value_name = "JOB")]
-    pub jobs: Vec<u32>,
+    pub jobs: Vec<Selection>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -479,7 +497,7 @@ pub struct History {
 #[command(after_help = "\
 Examples:
   hostler policy show
-  hostler policy set sjf.toml")]
+  hostler policy set sjf")]
 pub struct PolicyArgs {
     #[command(subcommand)]
     pub command: PolicyCommand,
@@ -495,10 +513,16 @@ pub enum PolicyCommand {
         json: bool,
     },
     /// Let another policy decide from now on.
-    #[command(after_help = "Examples:\n  hostler policy set sjf.toml")]
+    #[command(after_help = "\
+Examples:
+  hostler policy set sjf
+  hostler policy set fifo-backfill:depth=50
+  hostler policy set sjf.toml")]
     Set {
-        /// TOML: `kind = ".."` and settings; `-` for standard input.
-        file: PathBuf,
+        /// A policy with settings, or a file (TOML: `kind = ".."` and settings), which comes first;
+        /// `-` for standard input.
+        #[arg(value_name = "KIND[:KEY=VALUE..]|FILE")]
+        policy: String,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -537,7 +561,8 @@ Examples:
 pub struct TenantSet {
     /// Its name.
     pub name: String,
-    /// Share of the cluster that is due to it, relative to the others; for new tenants only.
+    /// Share of the cluster that is due to it, relative to the others; stays as it is when left
+    /// out, and is 1 for a new tenant.
     #[arg(long, value_name = "N")]
     pub weight: Option<u32>,
     /// Jobs that are not over.

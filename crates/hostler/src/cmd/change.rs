@@ -1,21 +1,44 @@
 //! `hostler cancel`, `hold` and `release`: what people do to jobs.
 
-use anyhow::Result;
-use hostler_live::job::JobView;
+use anyhow::{Result, bail};
+use hostler_live::api::{JobNow, JobsChange, JobsChanged};
+use hostler_live::job::JobAction;
 
 use crate::cli::Jobs;
 use crate::live::{client, print_json, state_name};
+use crate::say::say;
 
-/// Does the same to each job; stops at the first that refuses.
-pub fn run(args: &Jobs, what: &str) -> Result<()> {
-    let mut client = client()?;
-    let mut changed: Vec<JobView> = Vec::new();
-    for id in &args.jobs {
-        let job: JobView = client.post(&format!("/jobs/{id}/{what}"), &())?;
-        if !args.json {
-            println!("job {id} is {}", state_name(job.state));
+/// Does the same to each job; those that refuse keep no others from it.
+pub fn run(args: &Jobs, action: JobAction) -> Result<()> {
+    let change = JobsChange { action, jobs: args.jobs.clone() };
+    let changed: JobsChanged = client()?.post("/jobs/change", &change)?;
+    if args.json {
+        print_json(&changed)?;
+    } else {
+        lines(&changed.jobs).iter().for_each(|line| println!("{line}"));
+        if changed.jobs.is_empty() && changed.refused.is_empty() {
+            say("nothing to do: none of these jobs is there, or all are over");
         }
-        changed.push(job);
     }
-    if args.json { print_json(&changed) } else { Ok(()) }
+    for refused in &changed.refused {
+        say(format_args!("error: {}", refused.error));
+    }
+    match changed.refused.len() {
+        0 => Ok(()),
+        1 => bail!("1 job was not changed"),
+        count => bail!("{count} jobs were not changed"),
+    }
+}
+
+/// Jobs side by side that stand at the same place, in one line.
+fn lines(jobs: &[JobNow]) -> Vec<String> {
+    let adjacent = |one: &JobNow, next: &JobNow| one.id + 1 == next.id && one.state == next.state;
+    let line = |jobs: &[JobNow]| match jobs {
+        [first, .., last] => {
+            format!("jobs {}-{} are {}", first.id, last.id, state_name(first.state))
+        }
+        [only] => format!("job {} is {}", only.id, state_name(only.state)),
+        [] => String::new(),
+    };
+    jobs.chunk_by(adjacent).map(line).collect()
 }

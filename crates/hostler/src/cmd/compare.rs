@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use hostler_core::id::NodeId;
 use hostler_core::metrics::{Heat, Metrics, Series, Summary, Which, percentile};
+use hostler_core::policy::Need;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
@@ -111,7 +112,9 @@ pub fn command_line() -> String {
 /// Jobs that no run could take: the cluster is too small for them.
 pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String> {
     let most = runs.map(|run| run.summary.jobs_rejected).max()?;
-    (most > 0).then(|| format!("{most} jobs ask for more than the whole cluster has: rejected."))
+    let jobs = if most == 1 { "job" } else { "jobs" };
+    let words = "can never run on this cluster: rejected. `hostler simulate` tells why.";
+    (most > 0).then(|| format!("{most} {jobs} {words}"))
 }
 
 /// Jobs above which policies that solve do so every so often, unless they were named: a comparison
@@ -163,15 +166,26 @@ fn keep_applicable(
     let mut notes = Vec::new();
     let lacks = workload.lacks();
     let mut kept = Vec::new();
+    let mut left_out: Vec<(Need, Vec<&str>)> = Vec::new();
     for policy in chosen {
-        match policy.def.needs.iter().find(|need| lacks.contains(need)) {
-            Some(need) => {
-                let note = format!("{} is left out: {need}.", policy.def.kind);
-                say(&note);
-                notes.push(note);
-            }
-            None => kept.push(policy),
+        let Some(need) = policy.def.needs.iter().find(|need| lacks.contains(need)) else {
+            kept.push(policy);
+            continue;
+        };
+        match left_out.iter_mut().find(|(other, _)| other == need) {
+            Some((_, kinds)) => kinds.push(policy.def.kind),
+            None => left_out.push((*need, vec![policy.def.kind])),
         }
+    }
+    for (need, kinds) in left_out {
+        let note = match kinds.as_slice() {
+            [first @ .., last] if !first.is_empty() => {
+                format!("{} and {last} are left out: {need}.", first.join(", "))
+            }
+            kinds => format!("{} is left out: {need}.", kinds.concat()),
+        };
+        say(&note);
+        notes.push(note);
     }
     if let Some(note) = solve_less(&mut kept, workload) {
         say(&note);
@@ -211,7 +225,7 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Comp
     let (jct, wait) = (metrics.distribution(Which::Jct), metrics.distribution(Which::Wait));
     let run = Run {
         policy: chosen.def.kind.to_owned(),
-        settings: chosen.short(),
+        settings: chosen.given.clone(),
         summary: chosen.def.summary.to_owned(),
         values: Vec::new(),
         jct_cdf: cdf(&jct),
@@ -231,7 +245,7 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Comp
     };
     let json = RunJson {
         policy: run.policy.clone(),
-        settings: run.settings.clone(),
+        settings: chosen.short(),
         summary,
         events: finished.events,
         solves,

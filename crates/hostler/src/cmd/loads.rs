@@ -175,7 +175,7 @@ fn report(
     };
     let policy = |chosen: &Chosen| Run {
         policy: chosen.def.kind.to_owned(),
-        settings: chosen.short(),
+        settings: chosen.given.clone(),
         summary: chosen.def.summary.to_owned(),
         ..Run::default()
     };

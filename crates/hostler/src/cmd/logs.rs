@@ -1,10 +1,18 @@
 //! `hostler logs`.
+//!
+//! Where both streams are shown, what a job printed on standard output goes to standard output as
+//! it is, and each line of its standard error to standard error behind a mark: what is redirected
+//! is what the job wrote, and what is read on a terminal tells the two apart.
 
 use std::io::Write;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use hostler_live::api::JobOutput;
-use hostler_live::client::query;
+use hostler_live::client::{Client, query};
+use hostler_live::limits::OUTPUT_BYTES_MAX;
+use hostler_live::wire::Stream;
+use serde::Serialize;
 
 use crate::cli::Logs;
 use crate::live::client;
@@ -13,40 +21,243 @@ use crate::say::say;
 /// Seconds that one request waits for something new.
 const WAIT_SECS: u32 = 20;
 
+/// Pieces that wait to be printed.
+const PIECES_MAX: usize = 8;
+
+/// Before each line of standard error, where both streams are shown.
+const MARK: &str = "err| ";
+
 /// Prints output, and goes on where that is asked for.
 pub fn run(args: &Logs) -> Result<()> {
-    let mut client = client()?;
-    let mut offset = args.tail.map_or(0, |bytes| -i64::from(bytes));
-    let (mut restart, mut printed) = (None, false);
-    let mut out = std::io::stdout().lock();
-    loop {
-        let stream = if args.stderr { "stderr" } else { "stdout" };
-        let path = query(
-            &format!("/jobs/{}/output", args.job),
-            &[
-                ("stream", Some(stream.to_owned())),
-                ("rank", Some(args.rank.to_string())),
-                ("offset", Some(offset.to_string())),
-                ("restart", restart.map(|restart: u32| restart.to_string())),
-                ("wait_secs", args.follow.then(|| WAIT_SECS.to_string())),
-            ],
-        );
-        let output: JobOutput = client.get(&path)?;
-        let piece = &output.piece;
-        match args.json {
-            true => writeln!(out, "{}", serde_json::to_string(&output)?)?,
-            false => out.write_all(piece.text.as_bytes())?,
+    let streams: &[Stream] = match (args.stdout, args.stderr) {
+        (true, false) => &[Stream::Stdout],
+        (false, true) => &[Stream::Stderr],
+        (true, true) | (false, false) => &[Stream::Stdout, Stream::Stderr],
+    };
+    let mut printer = Printer { json: args.json, both: streams.len() > 1, ..Printer::default() };
+    if args.follow && streams.len() > 1 {
+        follow_all(args, streams, &mut printer)?;
+    } else {
+        let mut client = client()?;
+        for stream in streams {
+            read(&mut client, args, *stream, &mut |output| printer.print(*stream, output))?;
         }
-        out.flush()?;
-        printed |= piece.bytes > 0;
-        if piece.last || (piece.bytes == 0 && !args.follow) {
-            if !printed && !args.stderr && !args.json {
-                say("nothing on standard output; `--stderr` shows the other stream");
+    }
+    printer.finish()?;
+    if !printer.printed && !args.json {
+        say(match streams {
+            [Stream::Stdout] => "nothing on standard output; `--stderr` shows the other stream",
+            [Stream::Stderr] => "nothing on standard error; `--stdout` shows the other stream",
+            _ => "the job printed nothing",
+        });
+    }
+    Ok(())
+}
+
+/// Reads all streams at once: while one is silent another may go on.
+fn follow_all(args: &Logs, streams: &[Stream], printer: &mut Printer) -> Result<()> {
+    let (sender, pieces) = sync_channel(PIECES_MAX);
+    for stream in streams {
+        let (sender, args, stream) = (sender.clone(), args.clone(), *stream);
+        std::thread::spawn(move || {
+            let done = client().and_then(|mut client| {
+                read(&mut client, &args, stream, &mut |output| send(&sender, Ok((stream, output))))
+            });
+            if let Err(fault) = done {
+                // Nobody who reads is no reason to say so.
+                let _ = sender.send(Err(fault));
             }
+        });
+    }
+    drop(sender);
+    for piece in pieces {
+        let (stream, output) = piece?;
+        printer.print(stream, output)?;
+    }
+    Ok(())
+}
+
+type Said = Result<(Stream, JobOutput)>;
+
+fn send(sender: &SyncSender<Said>, said: Said) -> Result<()> {
+    sender.send(said).map_err(|_| anyhow!("nobody reads any more"))
+}
+
+/// Gives the pieces of a stream, to its end or to what there is of it now.
+fn read(
+    client: &mut Client,
+    args: &Logs,
+    stream: Stream,
+    each: &mut dyn FnMut(JobOutput) -> Result<()>,
+) -> Result<()> {
+    let (mut offset, mut restart) = (0, None);
+    if let Some(lines) = args.tail {
+        let output = tail(client, args, stream, lines as usize)?;
+        (offset, restart) = (end_of(&output), Some(output.restart));
+        let last = output.piece.last;
+        each(output)?;
+        if last {
             return Ok(());
         }
+    }
+    loop {
+        let output = ask(client, args, stream, offset, restart, args.follow)?;
+        let (last, bytes) = (output.piece.last, output.piece.bytes);
         // The output of another start is read from its beginning.
-        restart = Some(output.restart);
-        offset = i64::try_from(piece.offset + piece.bytes).unwrap_or(i64::MAX);
+        (offset, restart) = (end_of(&output), Some(output.restart));
+        each(output)?;
+        if last || (bytes == 0 && !args.follow) {
+            return Ok(());
+        }
+    }
+}
+
+/// The last lines of a stream as it is now, as one piece. Goes back piece by piece until there are
+/// enough lines, and reads on from there.
+fn tail(client: &mut Client, args: &Logs, stream: Stream, lines: usize) -> Result<JobOutput> {
+    let step = i64::try_from(OUTPUT_BYTES_MAX)?;
+    let mut first = ask(client, args, stream, -step, None, args.follow)?;
+    if first.piece.bytes == 0 {
+        return Ok(first);
+    }
+    let mut breaks = 0;
+    loop {
+        breaks += first.piece.text.matches('\n').count();
+        let begin = i64::try_from(first.piece.offset)?;
+        // One more than asked for: the line that is cut must not be among them.
+        if breaks > lines || begin == 0 {
+            break;
+        }
+        let before = ask(client, args, stream, (begin - step).max(0), None, false)?;
+        let is_oldest = before.piece.offset > u64::try_from((begin - step).max(0))?;
+        first = before;
+        if is_oldest {
+            break;
+        }
+    }
+    let mut whole = first;
+    while !whole.piece.last {
+        let next = ask(client, args, stream, end_of(&whole), Some(whole.restart), false)?;
+        let (ended, last) = (next.piece.bytes == 0, next.piece.last);
+        if next.restart != whole.restart {
+            whole = next;
+        } else {
+            whole.piece.text.push_str(&next.piece.text);
+            whole.piece.bytes += next.piece.bytes;
+            whole.piece.last = last;
+        }
+        if ended {
+            break;
+        }
+    }
+    let end = whole.piece.offset + whole.piece.bytes;
+    whole.piece.text = last_lines(&whole.piece.text, lines).to_owned();
+    whole.piece.bytes = whole.piece.text.len() as u64;
+    whole.piece.offset = end.saturating_sub(whole.piece.bytes);
+    Ok(whole)
+}
+
+/// The last lines of a text; one without an end counts, too.
+fn last_lines(text: &str, lines: usize) -> &str {
+    let ended = text.strip_suffix('\n').unwrap_or(text);
+    match ended.rmatch_indices('\n').nth(lines.saturating_sub(1)) {
+        Some((at, _)) => &text[at + 1..],
+        None => text,
+    }
+}
+
+fn ask(
+    client: &mut Client,
+    args: &Logs,
+    stream: Stream,
+    offset: i64,
+    restart: Option<u32>,
+    wait: bool,
+) -> Result<JobOutput> {
+    let path = query(
+        &format!("/jobs/{}/output", args.job),
+        &[
+            ("stream", Some(name(stream).to_owned())),
+            ("rank", Some(args.rank.to_string())),
+            ("offset", Some(offset.to_string())),
+            ("restart", restart.map(|restart| restart.to_string())),
+            ("wait_secs", wait.then(|| WAIT_SECS.to_string())),
+        ],
+    );
+    Ok(client.get(&path)?)
+}
+
+fn name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+    }
+}
+
+fn end_of(output: &JobOutput) -> i64 {
+    i64::try_from(output.piece.offset + output.piece.bytes).unwrap_or(i64::MAX)
+}
+
+/// Prints pieces of both streams as they come.
+#[derive(Default)]
+struct Printer {
+    json: bool,
+    both: bool,
+    printed: bool,
+    /// The line of standard error that has no end yet.
+    line: String,
+}
+
+/// A piece for machines.
+#[derive(Serialize)]
+struct PieceJson {
+    stream: Stream,
+    #[serde(flatten)]
+    output: JobOutput,
+}
+
+impl Printer {
+    fn print(&mut self, stream: Stream, output: JobOutput) -> Result<()> {
+        self.printed |= output.piece.bytes > 0;
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(&PieceJson { stream, output })?)?;
+        } else if self.both && stream == Stream::Stderr {
+            self.line.push_str(&output.piece.text);
+            let lines = self.line.rfind('\n').map_or(0, |at| at + 1);
+            let lines: String = self.line.drain(..lines).collect();
+            lines.lines().try_for_each(mark)?;
+        } else {
+            out.write_all(output.piece.text.as_bytes())?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        match self.line.is_empty() {
+            true => Ok(()),
+            false => mark(&std::mem::take(&mut self.line)),
+        }
+    }
+}
+
+fn mark(line: &str) -> Result<()> {
+    writeln!(std::io::stderr(), "{MARK}{line}")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_counted_with_and_without_an_end() {
+        let last = |text, lines| last_lines(text, lines);
+        assert_eq!(last("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(last("a\nb\nc", 2), "b\nc");
+        assert_eq!(last("a\nb\nc", 3), "a\nb\nc");
+        assert_eq!(last("a\n\n", 1), "\n");
+        assert_eq!(last("", 1), "");
     }
 }

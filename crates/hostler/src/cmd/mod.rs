@@ -31,6 +31,7 @@ mod top;
 mod trace;
 
 use anyhow::Result;
+use hostler_live::job::JobAction;
 pub use simulate::RunJson;
 
 use crate::cli::{Cli, Command, LiveCommand};
@@ -63,9 +64,9 @@ fn live(command: &LiveCommand) -> Result<()> {
         LiveCommand::Show(args) => show::run(args),
         LiveCommand::Explain(args) => show::explain(args),
         LiveCommand::Logs(args) => logs::run(args),
-        LiveCommand::Cancel(args) => change::run(&args.jobs, "cancel"),
-        LiveCommand::Hold(args) => change::run(&args.jobs, "hold"),
-        LiveCommand::Release(args) => change::run(&args.jobs, "release"),
+        LiveCommand::Cancel(args) => change::run(&args.jobs, JobAction::Cancel),
+        LiveCommand::Hold(args) => change::run(&args.jobs, JobAction::Hold),
+        LiveCommand::Release(args) => change::run(&args.jobs, JobAction::Release),
         LiveCommand::Top(args) => top::run(args),
         LiveCommand::Nodes(args) => nodes::run(args),
         LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),

@@ -1,27 +1,21 @@
 //! `hostler policy`.
 
 use std::io::Read;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use hostler_live::api::PolicyText;
 
 use crate::cli::PolicyCommand;
 use crate::live::{client, print_json};
+use crate::settings::Chosen;
 
 /// Shows or changes the policy.
 pub fn run(command: &PolicyCommand) -> Result<()> {
     let (policy, json): (PolicyText, bool) = match command {
         PolicyCommand::Show { json } => (client()?.get("/policy")?, *json),
-        PolicyCommand::Set { file, json } => {
-            let name = file.display();
-            let text = match file.as_os_str() == "-" {
-                true => {
-                    let mut text = String::new();
-                    std::io::stdin().read_to_string(&mut text).map(|_| text)
-                }
-                false => std::fs::read_to_string(file),
-            };
-            let toml = text.with_context(|| format!("cannot read `{name}`"))?;
+        PolicyCommand::Set { policy, json } => {
+            let toml = text(policy)?;
             (client()?.put("/policy", &PolicyText { toml })?, *json)
         }
     };
@@ -30,4 +24,22 @@ pub fn run(command: &PolicyCommand) -> Result<()> {
     }
     println!("{}", policy.toml.trim_end());
     Ok(())
+}
+
+/// The settings of a policy, as TOML: of a file, of standard input, or of `KIND[:KEY=VALUE..]`. A
+/// file of that name comes first.
+pub fn text(policy: &str) -> Result<String> {
+    let mut text = String::new();
+    let read = match policy {
+        "-" => std::io::stdin().read_to_string(&mut text).map(|_| text),
+        _ if Path::new(policy).is_file() || is_path(policy) => std::fs::read_to_string(policy),
+        _ => return Ok(Chosen::parse(policy)?.bare_toml()),
+    };
+    read.with_context(|| format!("cannot read `{policy}`"))
+}
+
+/// Whether a file is meant, also one that is not there. No policy has such a name.
+fn is_path(policy: &str) -> bool {
+    let name = policy.split_once(':').map_or(policy, |(kind, _)| kind);
+    name.contains(['/', '.'])
 }

@@ -112,9 +112,8 @@ async fn agent(
 
 fn settings(args: &Serve) -> Result<server::Settings> {
     let mut host = times(args)?;
-    if let Some(file) = &args.policy {
-        let text = std::fs::read_to_string(file);
-        host.policy = text.with_context(|| format!("cannot read `{}`", file.display()))?;
+    if let Some(policy) = &args.policy {
+        host.policy = super::policy::text(policy)?;
     }
     let certificate = match (&args.cert, &args.key) {
         (Some(chain), Some(key)) => Certificate::Own { chain: chain.clone(), key: key.clone() },

@@ -6,7 +6,7 @@ use hostler_live::host::NodeView;
 use hostler_live::job::{JobState, JobView};
 
 use crate::cli::{Explain, Show};
-use crate::live::{asked, client, length, moment, now, print_json, state_name};
+use crate::live::{asked, client, length, moment, now, print_json, standing};
 
 /// All that is known.
 pub fn run(args: &Show) -> Result<()> {
@@ -36,7 +36,7 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("name", job.name.clone()),
         ("tenant", job.tenant.clone()),
         ("user", job.user.clone()),
-        ("state", state_name(job.state)),
+        ("state", standing(job.state, job.held_by)),
         ("reason", job.reason.clone()),
         ("submitted", moment(job.submitted)),
         ("started", time(job.started)),
@@ -64,7 +64,7 @@ pub fn explain(args: &Explain) -> Result<()> {
     if args.json {
         return print_json(&told);
     }
-    let state = state_name(told.state);
+    let state = standing(told.state, told.held_by);
     let since = length(now() - told.since);
     println!("job {} has been {state} for {since} (since {})", told.id, moment(told.since));
     if !told.reason.is_empty() {

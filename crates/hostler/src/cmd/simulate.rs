@@ -1,5 +1,6 @@
 //! `hostler simulate`.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -7,11 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use hostler_core::job::Job;
+use hostler_core::job::{Ending, Job, Phase};
 use hostler_core::metrics::{Metrics, Summary};
 use hostler_core::reason::Reason;
 use hostler_core::record::Record;
 use hostler_core::state::ClusterState;
+use hostler_core::units::Time;
+use hostler_core::watch::Watch;
 use hostler_sim::run::{self, Log};
 use serde::Serialize;
 
@@ -60,7 +63,7 @@ pub fn run(args: &Simulate) -> Result<()> {
     let sink = args.log.as_deref().map(|path| LogFile::create(path, args.force)).transpose()?;
     let log = sink.as_ref().map(|sink| sink.log(&chosen));
     let bar = Bars::new(0).jobs(chosen.def.kind, loaded.workload.job_count() as u64);
-    let watch = (Metrics::default(), Counter::new(bar.clone()));
+    let watch = ((Metrics::default(), Rejected::default()), Counter::new(bar.clone()));
     let started = Instant::now();
     let finished = run::simulate(&loaded.workload, chosen.build(), watch, log);
     let wall_s = started.elapsed().as_secs_f64();
@@ -70,7 +73,8 @@ pub fn run(args: &Simulate) -> Result<()> {
     }
     warnings(&finished.state, &chosen).iter().for_each(say);
     let (solves, fallbacks) = finished.state.solves();
-    let mut summary = finished.watch.0.summary(&finished.state);
+    let ((metrics, rejected), _) = finished.watch;
+    let mut summary = metrics.summary(&finished.state);
     summary.contention = finished.contention;
     let result = RunJson {
         policy: chosen.def.kind.to_owned(),
@@ -87,9 +91,32 @@ pub fn run(args: &Simulate) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?;
     } else {
         writeln!(out, "{}: {}", result.policy, loaded.words)?;
-        writeln!(out, "{}", columns::list(&result))?;
+        writeln!(out, "{}", columns::list(&result, &rejected.lines()))?;
     }
     Ok(())
+}
+
+/// Jobs that were turned away: how many for each reason, and the first of them.
+#[derive(Default)]
+struct Rejected(BTreeMap<String, (u64, String)>);
+
+impl Watch for Rejected {
+    fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
+        if job.phase == Phase::Done(Ending::Rejected) {
+            let first = || (0, job.spec.name.to_string());
+            self.0.entry(job.reason.kind().to_owned()).or_insert_with(first).0 += 1;
+        }
+    }
+}
+
+impl Rejected {
+    fn lines(&self) -> Vec<String> {
+        let line = |(reason, (count, first)): (&String, &(u64, String))| match count {
+            1 => format!("1: {reason} (job `{first}`)"),
+            _ => format!("{count}: {reason} (job `{first}` and others)"),
+        };
+        self.0.iter().map(line).collect()
+    }
 }
 
 /// What a user should know before he believes the numbers.

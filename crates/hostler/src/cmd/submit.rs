@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use hostler_live::api::Accepted;
 use hostler_live::client::{Ask, Client, Method, query};
-use hostler_live::job::{JobRequest, JobState, JobView, Sharing};
+use hostler_live::job::{HeldBy, JobRequest, JobState, JobView, Sharing};
 
 use crate::cli::{Share, Submit};
 use crate::live::{client, print_json, state_name};
@@ -105,21 +105,32 @@ fn wait(client: &mut Client, accepted: Accepted) -> Result<()> {
     let Accepted { first, count } = accepted;
     let mut bad = None;
     for id in first..first + count {
+        let mut told = String::new();
         let job = loop {
             let job: JobView = client.get(&format!("/jobs/{id}"))?;
             if job.ended.is_some() {
                 break job;
             }
+            // It may be tried for a minute: whoever mistyped need not wait for that.
+            if job.held_by == Some(HeldBy::Start) && job.reason != told {
+                say(format_args!("job {id}: {}", job.reason));
+                told = job.reason;
+            }
             std::thread::sleep(LOOK_AGAIN);
         };
         let exit = job.exit_code.map_or(String::new(), |code| format!(", exit code {code}"));
-        say(format_args!("job {id}: {}{exit}", state_name(job.state)));
+        let why = if job.reason.is_empty() { "" } else { ": " };
+        say(format_args!("job {id}: {}{exit}{why}{}", state_name(job.state), job.reason));
         if job.state != JobState::Finished {
-            bad.get_or_insert(id);
+            bad.get_or_insert(job);
         }
     }
     match bad {
-        Some(id) => bail!("job {id} did not finish well; see `hostler logs {id} --stderr`"),
+        // What never ran has printed nothing.
+        Some(JobView { id, exit_code: None, .. }) => bail!("job {id} did not finish well"),
+        Some(JobView { id, .. }) => {
+            bail!("job {id} did not finish well; see `hostler logs {id} --stderr`")
+        }
         None => Ok(()),
     }
 }

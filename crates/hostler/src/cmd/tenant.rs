@@ -1,12 +1,13 @@
 //! `hostler tenant`.
 
 use anyhow::Result;
-use hostler_live::client::escaped;
+use hostler_live::client::{Ask, Method, StatusCode, escaped};
 use hostler_live::host::TenantView;
 use hostler_live::store::TenantQuota;
 
 use crate::cli::{TenantCommand, TenantSet};
 use crate::live::{client, print_json, table};
+use crate::say::say;
 
 /// Lists tenants, or sets what one may use.
 pub fn run(command: &TenantCommand) -> Result<()> {
@@ -26,7 +27,13 @@ fn set(args: &TenantSet) -> Result<()> {
         queued_max: args.queued,
         gpus_max: args.gpus,
     };
-    let tenant: TenantView = client()?.put(&format!("/tenants/{}", escaped(&args.name)), &quota)?;
+    let path = format!("/tenants/{}", escaped(&args.name));
+    let body = Some(serde_json::to_vec(&quota)?);
+    let ask = Ask { method: Method::PUT, path: &path, headers: &[], body };
+    let (status, tenant): (_, TenantView) = client()?.call_with_status(&ask)?;
+    if status == StatusCode::CREATED {
+        say(format_args!("made tenant {}", tenant.name));
+    }
     if args.json { print_json(&tenant) } else { show(&[tenant]) }
 }
 

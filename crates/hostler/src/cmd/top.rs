@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::nodes::{self, nodes_table};
 use crate::cli::Top;
-use crate::live::{asked, client, jobs_table, length, now, print_json, state_name};
+use crate::live::{asked, client, jobs_table, length, now, print_json, standing};
 
 /// Jobs that a picture shows at most.
 const JOBS_MAX: u32 = 500;
@@ -140,7 +140,7 @@ fn draw_jobs(frame: &mut Frame, area: Rect, picture: &Picture, chosen: &mut Tabl
             job.id.to_string(),
             job.name.clone(),
             job.user.clone(),
-            state_name(job.state),
+            standing(job.state, job.held_by),
             asked(job),
             time,
             job.nodes.join(","),
@@ -152,7 +152,7 @@ fn draw_jobs(frame: &mut Frame, area: Rect, picture: &Picture, chosen: &mut Tabl
         Constraint::Length(8),
         Constraint::Max(24),
         Constraint::Max(12),
-        Constraint::Length(9),
+        Constraint::Length(11),
         Constraint::Length(7),
         Constraint::Length(7),
         Constraint::Max(20),

@@ -153,6 +153,7 @@ fn bytes_that_are_no_text_are_refused() {
 #[test]
 fn what_is_not_there_or_is_no_file_is_refused_by_name() {
     let folder = Folder::new();
+    std::fs::create_dir(folder.path("trace")).expect("a folder can be made");
     folder.run(SIMULATE).fails(1, &["no `jobs.csv` in `trace`"]);
     folder.write("trace/jobs.csv", "job_id,submit_ms\n");
     folder.run(SIMULATE).fails(1, &["no `tasks.csv` in `trace`"]);
@@ -214,5 +215,24 @@ fn a_file_that_may_not_be_read_is_refused_by_name() {
     // An administrator may read everything: there is nothing to see then.
     if std::fs::File::open(&path).is_err() {
         folder.run(SIMULATE).fails(1, &["cannot read", "jobs.csv", "denied"]);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told_once() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).write(&folder);
+    for (line, words) in [
+        ("trace check nosuch", "there is no file or folder `nosuch`"),
+        ("trace convert nosuch out", "there is no file or folder `nosuch`"),
+        ("analyze nosuch", "there is no file or folder `nosuch`"),
+        (
+            "simulate --trace trace --policy fifo --cluster nosuch.toml",
+            "cannot read `nosuch.toml`: No such file or directory (os error 2)",
+        ),
+    ] {
+        let ran = folder.run(line);
+        assert_eq!(ran.stderr, format!("error: {words}\n"), "{line}");
+        assert_eq!(ran.code, Some(1), "{line}");
     }
 }

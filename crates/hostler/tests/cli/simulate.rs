@@ -160,6 +160,16 @@ fn what_can_never_run_is_rejected_and_counted() {
         assert_eq!(run["jobs_done"], 2, "{}", def.kind);
         assert_eq!(run["jobs_unfinished"], 0, "{}", def.kind);
     }
+    let list = folder.run("simulate --trace trace --policy fifo").ok().stdout;
+    let (_, rejected) = list.split_once("  rejected").expect("they are counted");
+    for words in [
+        "    1: no node has the GPU model that it asks for (job `no-such-model`)\n",
+        "    2: no node that it accepts has the GPUs, cores and memory that a task asks for (job \
+         `too-many-gpus` and others)\n",
+        "    1: it asks for more than the whole cluster has (job `too-many-tasks`)\n",
+    ] {
+        assert!(rejected.contains(words), "no `{words}` in: {list}");
+    }
 }
 
 #[test]

@@ -116,6 +116,9 @@ fn a_gavel_trace_runs_with_a_gavel_table_and_its_log_replays() {
     let exact = 346.0 / 1.1;
     assert!((seconds / exact - 1.0).abs() < 1e-5, "{seconds}, not {exact}");
     assert!(folder.run("replay run.jsonl --check").ok().stdout.contains("all the same"));
+    let cluster = repository("examples/clusters/gavel.toml");
+    let run = folder.json(&format!("{SIMULATE} --cluster {cluster} --throughputs {table}"));
+    assert_eq!(run["jobs_done"], 3);
 }
 
 #[test]

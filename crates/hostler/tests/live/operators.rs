@@ -7,12 +7,20 @@ use crate::cluster::Cluster;
 #[test]
 fn quotas_holds_drains_and_policies_are_obeyed() {
     let cluster = Cluster::start("2xV100");
-    cluster.text(&["tenant", "set", "default", "--gpus", "1", "--queued", "2"]);
+    let set = cluster.run(&["tenant", "set", "default", "--gpus", "1", "--queued", "2"]);
+    assert_eq!((set.status.success(), String::from_utf8_lossy(&set.stderr).as_ref()), (true, ""));
+    let made = cluster.run(&["tenant", "set", "nosuch"]);
+    assert_eq!(String::from_utf8_lossy(&made.stderr), "made tenant nosuch\n");
     let running = cluster.submit(&["--gpus", "1", "--", "sleep", "60"]);
     cluster.until(&running, "running");
     let over = cluster.submit(&["--gpus", "1", "--", "true"]);
     let view = cluster.until(&over, "held");
     assert!(view["reason"].as_str().unwrap().contains("quota"), "{view}");
+    assert_eq!(view["held_by"], "quota");
+    let queue = cluster.text(&["queue", "--state", "held"]);
+    assert!(queue.contains("held:quota"), "{queue}");
+    let why = cluster.text(&["explain", &over]);
+    assert!(why.contains(&format!("job {over} has been held:quota for")), "{why}");
     cluster.submit(&["--gpus", "1", "--", "true"]);
     let refused = cluster.run(&["submit", "--gpus", "1", "--", "true"]);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -26,12 +34,30 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     assert_ne!(cluster.job(&waits)["state"], "finished");
     cluster.text(&["hold", &waits]);
     cluster.text(&["undrain", &node]);
-    assert_eq!(cluster.job(&waits)["state"], "held");
+    let held = cluster.job(&waits);
+    assert_eq!((&held["state"], &held["held_by"]), (&"held".into(), &"person".into()));
+    assert!(cluster.text(&["show", &waits]).contains("held:person"));
     cluster.text(&["release", &waits]);
     cluster.until(&waits, "finished");
     std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\n").unwrap();
     cluster.text(&["policy", "set", "sjf.toml"]);
     assert_eq!(cluster.text(&["policy", "show"]), "kind = 'sjf'\n");
+    cluster.text(&["policy", "set", "fifo-backfill:depth=50"]);
+    let shown = cluster.text(&["policy", "show"]);
+    assert_eq!(shown, "depth = 50\nkind = \"fifo-backfill\"\n");
+    let said = |words: &[&str]| {
+        let ran = cluster.run(words);
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let (code, words) = said(&["policy", "set", "sfj"]);
+    assert_eq!(code, Some(2), "{words}");
+    assert!(words.contains("unknown policy `sfj`"), "{words}");
+    let (code, words) = said(&["policy", "set", "nosuch.toml"]);
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("cannot read `nosuch.toml`"), "{words}");
+    // A file comes first.
+    std::fs::write(cluster.folder().join("fifo"), "kind = 'sjf'\n").unwrap();
+    assert_eq!(cluster.text(&["policy", "set", "fifo"]), "kind = 'sjf'\n");
     let picture = cluster.text(&["top"]);
     assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
 }
@@ -48,6 +74,21 @@ fn tokens_are_made_used_and_revoked() {
     let tokens = cluster.json(&["token", "list"]);
     let revoked = tokens.as_array().unwrap().iter().find(|token| token["id"] == made["id"]);
     assert!(revoked.unwrap()["revoked"].is_number());
+}
+
+#[test]
+fn a_wrong_token_or_no_fingerprint_says_how_to_log_in() {
+    let cluster = Cluster::start("1xV100");
+    let server = format!("https://{}", cluster.address());
+    let said = |command: &mut Command| {
+        let ran = command.output().unwrap();
+        assert_eq!(ran.status.code(), Some(1));
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    let words = said(cluster.command().args(["queue"]).env("HOSTLER_TOKEN", "hst_wrong"));
+    assert!(words.contains("no valid token; use `hostler login`"), "{words}");
+    let words = said(cluster.command().args(["login", &server, "--token", "x"]));
+    assert!(words.contains("give `--fingerprint sha256:..`"), "{words}");
 }
 
 #[test]

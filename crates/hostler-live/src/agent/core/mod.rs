@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use hostler_core::decision::StopHow;
-use hostler_core::id::LeaseId;
+use hostler_core::id::{JobId, LeaseId};
 
 use crate::limits::LEASES_MAX;
 use crate::wire::{FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, ToAgent};
@@ -142,6 +142,8 @@ pub struct AgentCore<D> {
     session: Option<Session>,
     alive: Option<Alive>,
     gpu_use: Vec<u8>,
+    /// The highest job that there are files of.
+    last_job: Option<JobId>,
     /// Whether something was written that is not synced.
     unsynced: bool,
 }
@@ -159,9 +161,15 @@ impl<D: LeaseDisk> AgentCore<D> {
             session: None,
             alive: None,
             gpu_use: Vec::new(),
+            last_job: None,
             unsynced: false,
         };
         (core, effects)
+    }
+
+    /// There are files of a job.
+    pub fn has_files_of(&mut self, job: JobId) {
+        self.last_job = self.last_job.max(Some(job));
     }
 
     /// Takes in everything that happened until now; one sync of the disk covers all of it.
@@ -226,7 +234,8 @@ impl<D: LeaseDisk> AgentCore<D> {
             held.push(LeaseReport { lease, stage: Stage::Unknown });
         }
         let machine = self.machine.clone();
-        let message = FromAgent::Hello { protocol: crate::wire::PROTOCOL, machine, held };
+        let (protocol, last_job) = (crate::wire::PROTOCOL, self.last_job);
+        let message = FromAgent::Hello { protocol, machine, held, last_job };
         effects.push(AgentEffect::Send { session: number, message });
     }
 
@@ -312,6 +321,7 @@ impl<D: LeaseDisk> AgentCore<D> {
         match self.disk.accept(lease) {
             Ok(()) => {
                 self.unsynced = true;
+                self.has_files_of(order.job);
                 effects.push(AgentEffect::Launch(order));
             }
             Err(fault) => self.not_started(lease, &fault, effects),

@@ -90,9 +90,10 @@ fn input(words: &[&str]) -> AgentInput {
 fn show(effect: &AgentEffect) -> String {
     match effect {
         AgentEffect::Send { session, message } => match message {
-            FromAgent::Hello { held, .. } => {
+            FromAgent::Hello { held, last_job, .. } => {
                 let held: Vec<String> = held.iter().map(show_report).collect();
-                format!("{session} hello [{}]", held.join(", "))
+                let jobs = last_job.map_or_else(String::new, |job| format!(" files up to {job:?}"));
+                format!("{session} hello [{}]{jobs}", held.join(", "))
             }
             FromAgent::Report(report) => format!("{session} report {}", show_report(report)),
             FromAgent::Beat { number, gpu_use } => format!("{session} beat {number} {gpu_use:?}"),
@@ -523,7 +524,7 @@ fn the_last_progress_is_said_again_to_a_daemon_that_was_away() {
             4 step 7 20
             5 step 9 1
             6 connect 2
-                2 hello [lease7 starting]
+                2 hello [lease7 starting] files up to job1
             7 2 welcome
                 StillAlive(Alive { sent_ms: 6, fence_ms: 10000 })
                 2 lease7 step 20

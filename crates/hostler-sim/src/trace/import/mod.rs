@@ -115,6 +115,7 @@ pub fn importer(name: Option<&str>, path: &Path) -> Result<&'static Importer, Tr
     };
     found.copied().ok_or_else(|| match name {
         Some(name) => TraceError::UnknownFormat { name: name.to_owned(), known: known() },
+        None if !path.exists() => TraceError::NotThere { path: path.to_owned() },
         None => TraceError::Undetected { path: path.to_owned(), known: known() },
     })
 }
