@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, params_from_iter};
@@ -17,6 +17,10 @@ use super::{Store, StoreError};
 
 pub(super) const FILE: &str = "hostler.db";
 const LOCK: &str = "hostler.lock";
+
+/// How long a start waits for who has the store, and between two looks.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// How long a reader waits while the writer tidies the file up.
 const READER_PATIENCE: Duration = Duration::from_secs(10);
@@ -90,12 +94,19 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let file = options.open(&path).map_err(|error| refused(&path, error))?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(StoreError::InUse { store: folder.join(FILE).display().to_string() })
+    let until = Instant::now() + LOCK_WAIT;
+    loop {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            // A daemon that was killed is not gone at once.
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
+                std::thread::sleep(LOCK_LOOK);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(StoreError::InUse { store: folder.join(FILE).display().to_string() });
+            }
+            Err(error) => return Err(refused(&path, error.into())),
         }
-        Err(error) => Err(refused(&path, error.into())),
     }
 }
 

@@ -222,10 +222,10 @@ impl Rounds {
         }
         let place = &*self.rules.place;
         for candidate in rest {
-            let usable = !self.rules.blank_turns || candidate.is_solved(view);
-            if usable
+            let (turn, solved) = (candidate.turn, candidate.is_solved(view));
+            if (solved || !self.rules.blank_turns)
                 && walk.admits(candidate)
-                && round.seat(view, plan, place, candidate.turn, seats::seated(view, candidate.turn))
+                && round.seat(view, plan, place, turn, seats::seated(view, turn))
             {
                 walk.take(candidate);
             }

@@ -180,10 +180,16 @@ impl TestGroup {
 
 impl Drop for TestGroup {
     fn drop(&mut self) {
-        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.path().is_dir()) {
-            let _ = std::fs::remove_dir(entry.path());
+        // A process that was killed is still in its group for a moment.
+        for _ in 0..100 {
+            let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+            for entry in entries.filter(|entry| entry.path().is_dir()) {
+                let _ = std::fs::remove_dir(entry.path());
+            }
+            if std::fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let _ = std::fs::remove_dir(&self.path);
     }
 }
