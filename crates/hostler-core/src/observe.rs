@@ -16,7 +16,12 @@ const STAY_MIN: Span = Span::from_secs(1);
 /// for itself, since then nothing tells that they were the reason.
 pub(crate) fn unfit(state: &ClusterState, lease: LeaseId) -> Option<Observed> {
     let lease = state.lease(lease).filter(|lease| lease.started.is_none())?;
-    let spec = &state.job(lease.job)?.spec;
+    let job = state.job(lease.job)?;
+    // Whoever was told to stop meanwhile may not have started for that.
+    if lease.stop.is_some() || job.cancelled {
+        return None;
+    }
+    let spec = &job.spec;
     let mut others = neighbours(state, lease);
     let (other, more) = (others.next()?, others.next());
     let partner = state.job(other.job)?.spec.profile?;

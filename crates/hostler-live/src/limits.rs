@@ -163,6 +163,10 @@ pub const STREAM_SECS_MAX: u64 = 600;
 /// one token may make: enough for people who mistype, too few to learn anything.
 pub const GUESSES_PART: f64 = 0.05;
 
+/// Names of groups that are ever numbered. A job of another one is taken, and nothing is learnt of
+/// it.
+pub const GROUPS_MAX: usize = 1_000_000;
+
 /// Groups of jobs of which speeds are known: a thousand users with ten kinds of work each. Beyond
 /// it nothing is learnt of new ones.
 pub const PROFILES_MAX: usize = 10_000;

@@ -13,8 +13,8 @@ use hostler_core::units::{Mib, Milli, Span};
 use super::{Host, HostError};
 use crate::job::{self, JobRequest};
 use crate::limits::{
-    COMMAND_BYTES_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX, NAME_CHARS_MAX,
-    TASKS_MAX,
+    COMMAND_BYTES_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX, GROUPS_MAX,
+    NAME_CHARS_MAX, TASKS_MAX,
 };
 
 /// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
@@ -86,6 +86,10 @@ fn numbers_of(
     }
     // No name has a slash, so that this is nobody's group.
     let names = [request.group.clone(), format!("{tenant}/{}", request.group)];
+    let known = names.iter().filter(|name| host.groups.contains_key(*name)).count();
+    if host.groups.len() + names.len() - known > GROUPS_MAX {
+        return (host.groups.get(&request.group).copied(), None, Vec::new());
+    }
     let mut unknown = Vec::new();
     let numbers = names.map(|name| match host.groups.get(&name) {
         Some(number) => *number,

@@ -89,10 +89,13 @@ fn believe(state: &ClusterState, key: ProfileKey, run: Run, seen: Pace) -> Optio
     let telling = before.is_none_or(|before| change * 100 > before.0 * TOLD_PER_CENT);
     profile.measured.set(run, pace);
     let Run(model, spread, gpus) = run;
-    let close = |(known, _): &(Run, Pace)| known.0 == model && !known.1;
-    if spread && !profile.measured.alone().iter().any(close) {
-        // What nobody saw close together is as fast there as far apart, at least.
-        profile.measured.set(Run(model, false, gpus), pace);
+    let close = Run(model, false, gpus);
+    let slower = |(known, before): &(Run, Pace)| *known == close && *before < pace;
+    let alone = profile.measured.alone();
+    let unseen = !alone.iter().any(|(known, _)| known.0 == model && !known.1);
+    if spread && (unseen || alone.iter().any(slower)) {
+        // Close together it is as fast as far apart, at least.
+        profile.measured.set(close, pace);
     }
     telling.then_some(Event::Profiled { key, profile })
 }

@@ -50,7 +50,10 @@ impl Allocate for Allox {
                 Some(gpu) => {
                     free[gpu] -= 1.0;
                     shares[index][gpu] = 1.0;
-                    used.push(Gpu { kind: gpu, free_in: Some(seconds(job, gpu)) });
+                    // Nobody waits for an end that nobody knows.
+                    if job.end_is_known {
+                        used.push(Gpu { kind: gpu, free_in: Some(seconds(job, gpu)) });
+                    }
                 }
                 None => waiting.push(index),
             }
@@ -135,20 +138,22 @@ mod tests {
     /// One fast GPU that is in use for ten seconds more, and one slow GPU that is free.
     #[test]
     fn a_job_waits_for_a_gpu_in_use_only_if_it_is_done_sooner_there() {
-        let row = |steps_left: f64, held_type| JobRow {
+        let row = |steps_left: f64, held_type, end_is_known| JobRow {
             rates: vec![10.0, 1.0],
             steps_left,
+            end_is_known,
             held_type,
             ..JobRow::default()
         };
-        let shares = |steps: f64, ahead: bool| {
-            let jobs = vec![row(100.0, Some(0)), row(steps, None)];
+        let shares = |steps: f64, ahead: bool, known: bool| {
+            let jobs = vec![row(100.0, Some(0), known), row(steps, None, true)];
             let instance = Instance { workers: vec![1.0, 1.0], jobs, ..Instance::default() };
             let mut allox = Allox { ahead, ..Allox::default() };
             allox.allocate(&instance).unwrap().shares[1].clone()
         };
-        assert_eq!(shares(100.0, true), [0.0, 0.0], "20 s there, 100 s here");
-        assert_eq!(shares(5.0, true), [0.0, 1.0], "10.5 s there, 5 s here");
-        assert_eq!(shares(100.0, false), [0.0, 1.0]);
+        assert_eq!(shares(100.0, true, true), [0.0, 0.0], "20 s there, 100 s here");
+        assert_eq!(shares(5.0, true, true), [0.0, 1.0], "10.5 s there, 5 s here");
+        assert_eq!(shares(100.0, true, false), [0.0, 1.0], "perhaps never there");
+        assert_eq!(shares(100.0, false, true), [0.0, 1.0]);
     }
 }

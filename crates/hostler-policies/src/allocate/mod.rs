@@ -66,6 +66,8 @@ pub struct JobRow {
     pub weight: f64,
     /// Steps left to do.
     pub steps_left: f64,
+    /// Whether that is more than a guess: it was told, or estimated and not outlasted so far.
+    pub end_is_known: bool,
     /// Seconds since the job arrived.
     pub age_secs: f64,
     /// Seconds that the work done so far would have taken on an isolated share.
@@ -88,6 +90,7 @@ impl Default for JobRow {
             gang: 1,
             weight: 1.0,
             steps_left: 1.0,
+            end_is_known: true,
             age_secs: 0.0,
             finish_credit: 0.0,
             slack_secs: None,

@@ -39,7 +39,7 @@ round_settings! {
         /// Part of the waiting jobs, the oldest, that is looked at.
         alpha: f64 = 1.0,
         /// Whether a job may wait for a GPU that is in use if it is done sooner there, while
-        /// others are idle.
+        /// others are idle; only where the end of that use is known.
         ahead: bool = true,
     }
 }

@@ -136,6 +136,7 @@ impl Question {
             gang: job.spec.gpu_milli().div_ceil(1000).clamp(1, u32::MAX.into()) as u32,
             weight: if self.weighted { f64::from(job.spec.priority.max(1)) } else { 1.0 },
             steps_left,
+            end_is_known: end_is_known(view, job),
             age_secs: view.now().since(job.submitted).secs_f64(),
             finish_credit: standing.map_or(0.0, |own| credit(&own, steps_left)),
             slack_secs: job.spec.deadline.map(|at| at.secs_f64() - view.now().secs_f64()),
@@ -174,6 +175,12 @@ fn steps_left(view: &View<'_>, job: &Job, row: &Row) -> f64 {
         (None, None) => UNKNOWN_RUN.secs_f64() * row.reference,
     };
     left.max(1e-6)
+}
+
+/// Whether the steps left are more than a guess.
+fn end_is_known(view: &View<'_>, job: &Job) -> bool {
+    let outlasts = job.estimate.is_none_or(|estimate| view.done(job) >= estimate.run);
+    job.spec.work.is_some() || !outlasts
 }
 
 /// Time that all work so far would have taken with an equal part of the cluster.

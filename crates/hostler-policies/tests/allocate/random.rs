@@ -19,6 +19,7 @@ fn job(random: &mut Random, types: usize, kinds: u32) -> JobRow {
         gang: random.pick(&[(1, 6.0), (2, 1.0), (4, 1.0), (8, 0.5)]),
         weight: random.pick(&[(1.0, 3.0), (5.0, 1.0), (0.1, 0.5)]),
         steps_left: 1000.0 * odd(random) * random.pick(&[(1.0, 8.0), (0.0, 1.0)]),
+        end_is_known: random.uniform() < 0.5,
         age_secs: 3600.0 * odd(random) * random.pick(&[(1.0, 1.0), (0.0, 1.0)]),
         finish_credit: 3600.0 * odd(random) * random.pick(&[(1.0, 1.0), (0.0, 1.0)]),
         slack_secs: random.pick(&[(None, 3.0), (Some(1e7), 1.0), (Some(10.0), 0.2)]),

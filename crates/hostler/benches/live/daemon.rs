@@ -3,12 +3,12 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use hostler_live::api::MadeToken;
 use hostler_live::server::ADMIN_TOKEN;
 
 use crate::http::Http;
+use crate::until;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hostler");
 
@@ -67,9 +67,7 @@ impl Daemon {
             .stderr(Stdio::null())
             .spawn();
         self.agent = Some(agent.expect("the agent starts"));
-        while client.figure("agents_connected").await < 1.0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until(&mut client, "agents_connected", 1.0).await;
     }
 
     /// Seconds of processor time of daemon and agent, and of what the agent has waited for.

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::daemon::Daemon;
 use crate::http::Http;
-use crate::{Size, load};
+use crate::{PATIENCE, Size, load, until};
 
 /// Jobs that end in a second, over all nodes.
 const ENDS_PER_SECOND: u32 = 50;
@@ -37,12 +37,12 @@ pub async fn measure(size: &Size) {
     let (ended, running) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (ends, mut ready) = mpsc::unbounded_channel();
     connect(&daemon, nodes, &ends, &ended, &running).await;
-    while client.figure("agents_connected").await < f64::from(nodes) {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until(&mut client, "agents_connected", f64::from(nodes)).await;
     println!("decisions: {nodes} nodes are connected, memory {:.0} MiB", daemon.memory_mib().0);
     fill(&mut client, size).await;
+    let begun = Instant::now();
     while running.load(Ordering::Relaxed) < u64::from(nodes) {
+        assert!(begun.elapsed() < PATIENCE, "not all nodes run a job after {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let (load, before) = (load(), client.text("GET", "/metrics", "").await);

@@ -1,11 +1,11 @@
 //! Short jobs from submission to end: 2,000 times `true` on one agent with 64 GPUs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hostler_live::api::Accepted;
 
 use crate::daemon::Daemon;
-use crate::{Size, load};
+use crate::{Size, load, until};
 
 /// Callers at a time.
 const CALLERS: usize = 16;
@@ -30,12 +30,7 @@ pub async fn measure(size: &Size) {
         caller.await.expect("a caller does not fail");
     }
     let submitted = begun.elapsed();
-    loop {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        if client.figure("jobs_ended_total").await as usize >= wanted {
-            break;
-        }
-    }
+    until(&mut client, "jobs_ended_total", wanted as f64).await;
     let (wall, after) = (begun.elapsed(), daemon.processor_secs());
     let page = client.text("GET", "/api/v1/history?state=finished&limit=1000", "").await;
     assert!(page.contains("\"exit_code\":0"), "jobs finished with code 0");

@@ -13,7 +13,10 @@ mod http;
 mod jobs;
 mod submits;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How much is measured.
 struct Size {
@@ -52,6 +55,23 @@ fn main() {
     }
     if wanted("decisions") {
         runtime.block_on(decisions::measure(size));
+    }
+}
+
+/// Waits until a figure of the daemon's is so high.
+///
+/// # Panics
+///
+/// When that takes longer than anything here should: a benchmark must not hang.
+async fn until(client: &mut http::Http, figure: &str, goal: f64) {
+    let begun = Instant::now();
+    loop {
+        let now = client.figure(figure).await;
+        if now >= goal {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "`{figure}` is {now} of {goal} after {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

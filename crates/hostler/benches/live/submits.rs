@@ -7,7 +7,7 @@ use hostler_live::api::Accepted;
 
 use crate::daemon::Daemon;
 use crate::http::Http;
-use crate::{Size, load, millis, quantile};
+use crate::{Size, load, millis, quantile, until};
 
 const PER_SECOND: u32 = 500;
 
@@ -49,9 +49,7 @@ pub async fn measure(size: &Size) {
     // The first connection was idle for too long to be there still.
     let mut client = daemon.client().await;
     client.text("POST", &format!("/api/v1/jobs/{}/cancel", first.first), "").await;
-    while client.figure("jobs_ended_total").await < 1.0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until(&mut client, "jobs_ended_total", 1.0).await;
 }
 
 /// Waits of one caller, counted from when the request was due.

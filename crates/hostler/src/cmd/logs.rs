@@ -120,7 +120,8 @@ fn tail(client: &mut Client, args: &Logs, stream: Stream, lines: usize) -> Resul
     if first.piece.bytes == 0 {
         return Ok(first);
     }
-    let mut breaks = 0;
+    // What comes meanwhile is no part of it.
+    let (mut breaks, end) = (0, end_of(&first));
     loop {
         breaks += first.piece.text.matches('\n').count();
         let begin = i64::try_from(first.piece.offset)?;
@@ -136,7 +137,7 @@ fn tail(client: &mut Client, args: &Logs, stream: Stream, lines: usize) -> Resul
         }
     }
     let mut whole = first;
-    while !whole.piece.last {
+    while !whole.piece.last && end_of(&whole) < end {
         let next = ask(client, args, stream, end_of(&whole), Some(whole.restart), false)?;
         let (ended, last) = (next.piece.bytes == 0, next.piece.last);
         if next.restart != whole.restart {
@@ -150,10 +151,14 @@ fn tail(client: &mut Client, args: &Logs, stream: Stream, lines: usize) -> Resul
             break;
         }
     }
-    let end = whole.piece.offset + whole.piece.bytes;
     whole.piece.text = last_lines(&whole.piece.text, lines).to_owned();
-    whole.piece.bytes = whole.piece.text.len() as u64;
-    whole.piece.offset = end.saturating_sub(whole.piece.bytes);
+    // How many bytes a text had that was none is not known: the piece then tells where it was cut
+    // from. Its end is right in both cases.
+    if !whole.piece.text.contains(char::REPLACEMENT_CHARACTER) {
+        let bytes = whole.piece.text.len() as u64;
+        whole.piece.offset += whole.piece.bytes.saturating_sub(bytes);
+        whole.piece.bytes = bytes;
+    }
     Ok(whole)
 }
 
@@ -204,8 +209,20 @@ struct Printer {
     json: bool,
     both: bool,
     printed: bool,
-    /// The line of standard error that has no end yet.
-    line: String,
+    /// How the last piece of standard error ended.
+    before: Before,
+}
+
+/// What stands before the next piece of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Before {
+    /// Nothing, or the end of a line.
+    #[default]
+    Line,
+    /// A return to the beginning of the line.
+    Return,
+    /// A part of a line.
+    Part,
 }
 
 /// A piece for machines.
@@ -223,10 +240,8 @@ impl Printer {
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&PieceJson { stream, output })?)?;
         } else if self.both && stream == Stream::Stderr {
-            self.line.push_str(&output.piece.text);
-            let lines = self.line.rfind('\n').map_or(0, |at| at + 1);
-            let lines: String = self.line.drain(..lines).collect();
-            lines.lines().try_for_each(mark)?;
+            let marked = marked(&mut self.before, &output.piece.text);
+            std::io::stderr().write_all(marked.as_bytes())?;
         } else {
             out.write_all(output.piece.text.as_bytes())?;
         }
@@ -235,21 +250,43 @@ impl Printer {
     }
 
     fn finish(&mut self) -> Result<()> {
-        match self.line.is_empty() {
-            true => Ok(()),
-            false => mark(&std::mem::take(&mut self.line)),
+        if self.before != Before::Line {
+            writeln!(std::io::stderr())?;
         }
+        Ok(())
     }
 }
 
-fn mark(line: &str) -> Result<()> {
-    writeln!(std::io::stderr(), "{MARK}{line}")?;
-    Ok(())
+/// The text with a mark before each line. A bar that is drawn over itself has one each time.
+fn marked(before: &mut Before, text: &str) -> String {
+    let mut marked = String::with_capacity(text.len() + MARK.len());
+    for part in text.split_inclusive(['\n', '\r']) {
+        let goes_on = *before == Before::Part || (*before == Before::Return && part == "\n");
+        if !goes_on {
+            marked.push_str(MARK);
+        }
+        marked.push_str(part);
+        *before = match part.as_bytes().last() {
+            Some(b'\n') => Before::Line,
+            Some(b'\r') => Before::Return,
+            _ => Before::Part,
+        };
+    }
+    marked
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_marked_once_however_they_come() {
+        let mut before = Before::Line;
+        let pieces = ["one\nt", "wo\n10 %\r", "20 %\r", "\n", "\n", "end"];
+        let marked: String = pieces.iter().map(|piece| marked(&mut before, piece)).collect();
+        let expected = "err| one\nerr| two\nerr| 10 %\rerr| 20 %\r\nerr| \nerr| end";
+        assert_eq!((marked.as_str(), before), (expected, Before::Part));
+    }
 
     #[test]
     fn the_last_lines_are_counted_with_and_without_an_end() {

@@ -14,6 +14,7 @@ use hostler_core::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, TenantId};
 use hostler_core::job::JobSpec;
 use hostler_core::placement::Placement;
 use hostler_core::solve::Known;
+use hostler_core::target::Team;
 use hostler_core::units::{Span, Time};
 
 use super::{Options, ROUND_SECS, Row, Workload};
@@ -76,7 +77,7 @@ pub(super) struct RoundWorld {
     jobs: Vec<Progress>,
     stays: BTreeMap<LeaseId, Stay>,
     /// Where each job, or pair of jobs, was in the last round, by job.
-    last: Vec<((JobId, Option<JobId>), Arc<Placement>)>,
+    last: Vec<(Team, Arc<Placement>)>,
     /// Jobs that are done.
     done: usize,
     /// Answers to decisions, told at the same instant.
@@ -272,7 +273,7 @@ impl RoundWorld {
 
     fn finish(&mut self, leg: &Leg, events: &mut Vec<Event>) {
         self.stays.remove(&leg.lease);
-        self.last.retain(|((one, other), _)| *one != leg.job && *other != Some(leg.job));
+        self.last.retain(|(team, _)| !team.has(leg.job));
         self.done += 1;
         let (lease, job) = (leg.lease, leg.job.index());
         self.tally.jcts[job] = leg.end - self.arrivals[job];
@@ -287,8 +288,8 @@ impl RoundWorld {
 
     fn count_extensions(&mut self) {
         let team = |stay: &Stay| match self.partner(stay) {
-            Some(other) => (stay.job.min(other), Some(stay.job.max(other))),
-            None => (stay.job, None),
+            Some(other) => Team::pair(stay.job, other),
+            None => Team::alone(stay.job),
         };
         let stays = self.stays.values();
         let mut now: Vec<_> = stays.map(|stay| (team(stay), Arc::clone(&stay.placement))).collect();
