@@ -196,7 +196,7 @@ impl Host {
         let event = Event::LeasesSkipped { next: LeaseId(last.0.saturating_add(1)) };
         let left = LEASE_NUMBER_GAP_MAX.saturating_sub(self.agents.skipped);
         let skipped = last.0 - known.0;
-        if skipped >= left {
+        if skipped >= left || border::check(self.engine.state(), &event).is_err() {
             return Err(format!(
                 "it knows {last:?}, the store none from {known:?} on; restore a newer backup, or \
                  empty the agent's data folder"
@@ -214,7 +214,10 @@ impl Host {
         let Some(last) = last.filter(|last| last.0 >= known) else { return Ok(()) };
         let left = JOB_NUMBER_GAP_MAX.saturating_sub(self.agents.skipped_jobs);
         let skipped = last.0 - known;
-        if skipped >= left {
+        let event = Event::JobsSkipped { next: JobId(last.0.saturating_add(1)) };
+        // The state of an empty store counts from 0, while no job has that number: what one more
+        // would let in here could not be read back from the log.
+        if skipped >= left || border::check(self.engine.state(), &event).is_err() {
             return Err(format!(
                 "it has files of job {}, the store knows none from {known} on; restore a newer \
                  backup, or move `jobs` and `checkpoints` of the agent's data folder away",
@@ -222,8 +225,8 @@ impl Host {
             ));
         }
         self.agents.skipped_jobs += skipped + 1;
-        self.next_job = last.0 + 1;
-        self.fact(Event::JobsSkipped { next: JobId(self.next_job) });
+        self.next_job = last.0.saturating_add(1);
+        self.fact(event);
         Ok(())
     }
 

@@ -302,3 +302,56 @@ fn jobs_whose_files_an_agent_has_are_not_numbered_again_by_a_restored_store() {
         "#]],
     );
 }
+
+#[test]
+fn the_last_number_of_a_job_that_an_empty_store_leaves_out_can_be_read_back() {
+    check(
+        "
+        0 join n1 1 files 1048576
+        1 restart
+        2 join n1 1 files 1048575
+        3 restart
+        4 join n1 1 files 1048575
+        5 submit gpus=1
+        ",
+        expect![[r#"
+            0 join n1 1 files 1048576
+                to n1: Refused { fault: "it has files of job 1048576, the store knows none from 1 on; restore a newer backup, or move `jobs` and `checkpoints` of the agent's data folder away", retry: false }
+                close n1
+            1 restart
+            2 join n1 1 files 1048575
+            3 restart
+            4 join n1 1 files 1048575
+            5 submit gpus=1
+                submitted [1048576]
+                to n1: start lease0 job1048576 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+        "#]],
+    );
+}
+
+#[test]
+fn the_last_number_of_a_lease_that_an_empty_store_leaves_out_can_be_read_back() {
+    check(
+        "
+        0 join n1 1 4194304 running
+        1 restart
+        2 join n1 1 4194303 running
+        3 restart
+        4 join n1 1 4194303 unknown
+        5 submit gpus=1
+        ",
+        expect![[r#"
+            0 join n1 1 4194304 running
+                to n1: Refused { fault: "it knows lease4194304, the store none from lease0 on; restore a newer backup, or empty the agent's data folder", retry: false }
+                close n1
+            1 restart
+            2 join n1 1 4194303 running
+                to n1: stop lease4194303 kill in 0 ms
+            3 restart
+            4 join n1 1 4194303 unknown
+            5 submit gpus=1
+                submitted [1]
+                to n1: start lease4194304 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:24304
+        "#]],
+    );
+}
