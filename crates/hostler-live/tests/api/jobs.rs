@@ -1,7 +1,7 @@
 //! Submitting, listing and changing jobs.
 
 use expect_test::expect;
-use hostler_live::api::{Accepted, JobPage};
+use hostler_live::api::{Accepted, JobPage, JobsChanged};
 use hostler_live::client::{Client, Method};
 use hostler_live::job::{JobState, JobView};
 use hostler_live::store::Role;
@@ -113,6 +113,64 @@ fn many_jobs_are_changed_at_once_and_those_of_others_are_not_there() {
     "#]].assert_eq(&told);
     let held: JobPage = ada.get("/jobs?state=held").unwrap();
     assert_eq!(held.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
+fn one_change_has_limits_on_what_is_named_and_what_is_looked_up() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let change = |client: &mut Client, jobs: Vec<String>| {
+        let body = json!({ "action": "cancel", "jobs": jobs });
+        let answer = ask(client, Method::POST, "/jobs/change", &[], Some(&body));
+        (answer.status.as_u16(), text(&answer.body))
+    };
+    let array = json!({ "command": ["true"], "tasks": 1, "array": 3 });
+    let _: Accepted = admin.post("/jobs", &array).unwrap();
+    let all = || "0-4294967295".to_owned();
+    let (status, fault) = change(&mut admin, vec![all(); 1001]);
+    assert_eq!((status, fault.contains("1001; name 1 to 1000")), (400, true), "{fault}");
+    let (status, changed) = change(&mut admin, vec![all(); 1000]);
+    assert_eq!(status, 200);
+    let changed: JobsChanged = serde_json::from_str(&changed).unwrap();
+    assert_eq!(changed.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(changed.refused.len(), 0);
+    let nothing = (200, r#"{"jobs":[],"refused":[]}"#.to_owned());
+    assert_eq!(change(&mut admin, vec!["1".to_owned(), "2-3".to_owned()]), nothing);
+
+    let waiting = submit(&mut admin);
+    // The array is looked up once, however many of its jobs are named.
+    let parts = (0..800).map(|number| format!("1_{}", number % 3));
+    let unknown = (1001..=1100).map(|number| number.to_string());
+    let last = [waiting.to_string(), "1001".to_owned(), "1_0".to_owned()];
+    let (status, changed) = change(&mut admin, parts.chain(unknown).chain(last).collect());
+    assert_eq!(status, 200);
+    let changed: JobsChanged = serde_json::from_str(&changed).unwrap();
+    assert_eq!(changed.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [waiting]);
+    let refused: Vec<&str> = changed.refused.iter().map(|refused| &*refused.error).collect();
+    assert_eq!(refused.len(), 101);
+    assert_eq!((refused[98], refused[100]), ("no job `1099`", "no job `1001`"));
+    let beyond = "job 1100 is over or was never there, as are 100 that come before it; name fewer \
+                  at a time";
+    assert_eq!(refused[99], beyond);
+}
+
+#[test]
+fn a_store_that_fails_is_a_fault_of_the_whole_change() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let (over, waiting) = (submit(&mut admin), submit(&mut admin));
+    let change = |client: &mut Client, jobs: &[u32]| {
+        let jobs: Vec<String> = jobs.iter().map(u32::to_string).collect();
+        let body = json!({ "action": "cancel", "jobs": jobs });
+        ask(client, Method::POST, "/jobs/change", &[], Some(&body))
+    };
+    assert_eq!(change(&mut admin, &[over]).status, 200);
+    let file = rusqlite::Connection::open(daemon.data().join("hostler.db")).unwrap();
+    file.execute("UPDATE jobs SET request = 'torn' WHERE id = ?1", [over]).unwrap();
+    let answer = change(&mut admin, &[waiting, over]);
+    assert_eq!(answer.status, 503, "{}", text(&answer.body));
+    let job: JobView = admin.get(&format!("/jobs/{waiting}")).unwrap();
+    assert_ne!(job.state, JobState::Cancelled);
 }
 
 #[test]

@@ -138,3 +138,42 @@ fn more_jobs_than_one_request_may_change_are_not_changed_at_all() {
         "#]],
     );
 }
+
+#[test]
+fn what_is_cancelled_with_another_of_the_jobs_is_done() {
+    check(
+        "
+        0 submit gpus=1
+        0 submit gpus=1 after=1
+        0 submit gpus=1 after=2
+        0 submit gpus=1 after=3
+        1 cancel-all 1-3 4
+        2 cancel-all 1 2 3
+        3 history
+        ",
+        expect![[r#"
+            0 submit gpus=1
+                submitted [1]
+            0 submit gpus=1 after=1
+                submitted [2]
+            0 submit gpus=1 after=2
+                submitted [3]
+            0 submit gpus=1 after=3
+                submitted [4]
+            1 cancel-all 1-3 4
+                1 cancelled
+                2 cancelled
+                3 cancelled
+                4 cancelled
+            2 cancel-all 1 2 3
+                1 cancelled
+                2 cancelled
+                3 cancelled
+            3 history
+                1 cancelled
+                2 cancelled: job 1, which it needs, did not finish well
+                3 cancelled: job 2, which it needs, did not finish well
+                4 cancelled: job 3, which it needs, did not finish well
+        "#]],
+    );
+}
