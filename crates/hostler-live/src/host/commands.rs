@@ -231,7 +231,11 @@ impl Host {
         };
         let row = row.filter(|row| by.sees(&row.tenant)).ok_or_else(|| unknown_job(id))?;
         let Some(lease) = row.facts.lease else {
-            return Err(HostError::NoOutput { fault: "the job has not started yet".to_owned() });
+            let fault = match row.ended {
+                Some(_) => "the job is over and never started; `hostler show` says why",
+                None => "the job has not started yet",
+            };
+            return Err(HostError::NoOutput { fault: fault.to_owned() });
         };
         let name = node_of(&row.facts, rank)
             .ok_or_else(|| HostError::NoOutput { fault: format!("it has no task {rank}") })?;

@@ -58,7 +58,8 @@ pub async fn output(
                 }
             }
             // A job that has not started has no output yet: that is worth waiting for, too.
-            Err(HostError::NoOutput { .. } | HostError::Silent { .. }) if !is_late => {}
+            Err(HostError::NoOutput { .. }) if !is_late && !is_over => {}
+            Err(HostError::Silent { .. }) if !is_late => {}
             Err(HostError::NoOutput { .. }) if wait > 0 && !is_over => {
                 let piece = OutputPiece {
                     offset: u64::try_from(offset).unwrap_or(0),

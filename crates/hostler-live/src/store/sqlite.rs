@@ -19,7 +19,7 @@ pub(super) const FILE: &str = "hostler.db";
 const LOCK: &str = "hostler.lock";
 
 /// How long a start waits for who has the store, and between two looks.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// How long a reader waits while the writer tidies the file up.

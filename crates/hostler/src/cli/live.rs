@@ -542,14 +542,14 @@ pub struct TenantArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum TenantCommand {
-    /// List tenants and what they use.
+    /// List tenants, with what their jobs that are not held have or ask for.
     #[command(after_help = "Examples:\n  hostler tenant list")]
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Add a tenant, or set what it may use; what is left out is not limited.
+    /// Add a tenant, or set what it may use; what is left out stays as it is.
     Set(TenantSet),
 }
 
@@ -565,18 +565,36 @@ pub struct TenantSet {
     /// out, and is 1 for a new tenant.
     #[arg(long, value_name = "N")]
     pub weight: Option<u32>,
-    /// Jobs that are not over.
+    /// Jobs that are not over; `none` lifts a limit, here and below.
     #[arg(long, value_name = "N")]
-    pub jobs: Option<u32>,
+    pub jobs: Option<Most>,
     /// Jobs that wait.
     #[arg(long, value_name = "N")]
-    pub queued: Option<u32>,
+    pub queued: Option<Most>,
     /// GPUs at a time.
     #[arg(long, value_name = "N")]
-    pub gpus: Option<u32>,
+    pub gpus: Option<Most>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A limit, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Most(pub Option<u32>);
+
+impl std::str::FromStr for Most {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Most, String> {
+        match text {
+            "none" => Ok(Most(None)),
+            number => match number.parse() {
+                Ok(number) => Ok(Most(Some(number))),
+                Err(_) => Err("give a whole number, or `none`".to_owned()),
+            },
+        }
+    }
 }
 
 /// Make, list and revoke tokens.

@@ -6,10 +6,11 @@
 
 use std::io::Write;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use hostler_live::api::JobOutput;
-use hostler_live::client::{Client, query};
+use hostler_live::client::{Client, ClientError, query};
 use hostler_live::limits::OUTPUT_BYTES_MAX;
 use hostler_live::wire::Stream;
 use serde::Serialize;
@@ -20,6 +21,9 @@ use crate::say::say;
 
 /// Seconds that one request waits for something new.
 const WAIT_SECS: u32 = 20;
+
+/// How long who follows waits for a daemon that does not answer.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Pieces that wait to be printed.
 const PIECES_MAX: usize = 8;
@@ -189,7 +193,16 @@ fn ask(
             ("wait_secs", wait.then(|| WAIT_SECS.to_string())),
         ],
     );
-    Ok(client.get(&path)?)
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match client.get(&path) {
+            // Jobs go on while a daemon is started again, and so does who follows them.
+            Err(ClientError::Unreachable { .. }) if args.follow && Instant::now() < until => {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            answer => return Ok(answer?),
+        }
+    }
 }
 
 fn name(stream: Stream) -> &'static str {

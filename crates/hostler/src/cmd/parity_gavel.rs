@@ -11,6 +11,7 @@ use toml::{Table, Value};
 
 use crate::cli::Gavel;
 use crate::progress;
+use crate::say::say;
 
 /// A policy of the original: its name, ours, our settings, and whether it deals out GPU types in
 /// a new order each round.
@@ -118,6 +119,14 @@ pub fn run(args: &Gavel) -> Result<()> {
         results.push(Json { policy: name.clone(), outcome, wall_s });
     }
     spinner.finish_and_clear();
+    for Json { policy, outcome, .. } in results.iter().filter(|result| result.outcome.fallbacks > 0)
+    {
+        say(format_args!(
+            "warning: {policy}: {} of {} solutions are equal parts instead: it cannot take these \
+             jobs, or the solver gave up",
+            outcome.fallbacks, outcome.solves
+        ));
+    }
     print(args, &results)
 }
 

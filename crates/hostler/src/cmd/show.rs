@@ -87,6 +87,12 @@ pub fn explain(args: &Explain) -> Result<()> {
 /// What nodes that take jobs have left: it shows what is missing for a job that waits.
 fn free_now(nodes: &[NodeView]) -> String {
     let open: Vec<&NodeView> = nodes.iter().filter(|node| node.health == "up").collect();
+    if open.is_empty() {
+        return match nodes.len() {
+            0 => "there are no nodes".to_owned(),
+            all => format!("nothing: none of {all} nodes takes jobs; see `hostler nodes`"),
+        };
+    }
     let sum = |value: fn(&NodeView) -> f64| open.iter().map(|node| value(node)).sum::<f64>();
     let (gpus, gpus_used) = (sum(|node| f64::from(node.gpus)), sum(|node| node.gpus_used));
     let (cores, cores_used) = (sum(|node| node.cpus), sum(|node| node.cpus_used));

@@ -5,7 +5,7 @@ use hostler_live::client::{Ask, Method, StatusCode, escaped};
 use hostler_live::host::TenantView;
 use hostler_live::store::TenantQuota;
 
-use crate::cli::{TenantCommand, TenantSet};
+use crate::cli::{Most, TenantCommand, TenantSet};
 use crate::live::{client, print_json, table};
 use crate::say::say;
 
@@ -21,16 +21,22 @@ pub fn run(command: &TenantCommand) -> Result<()> {
 }
 
 fn set(args: &TenantSet) -> Result<()> {
+    let mut client = client()?;
+    let known: Vec<TenantView> = client.get("/tenants")?;
+    let before = known.into_iter().find(|tenant| tenant.name == args.name);
+    let before = before.map_or_else(TenantQuota::default, |tenant| tenant.quota);
+    // What is not named stays as it is.
+    let limit = |named: Option<Most>, before| named.map_or(before, |most| most.0);
     let quota = TenantQuota {
         weight: args.weight,
-        jobs_max: args.jobs,
-        queued_max: args.queued,
-        gpus_max: args.gpus,
+        jobs_max: limit(args.jobs, before.jobs_max),
+        queued_max: limit(args.queued, before.queued_max),
+        gpus_max: limit(args.gpus, before.gpus_max),
     };
     let path = format!("/tenants/{}", escaped(&args.name));
     let body = Some(serde_json::to_vec(&quota)?);
     let ask = Ask { method: Method::PUT, path: &path, headers: &[], body };
-    let (status, tenant): (_, TenantView) = client()?.call_with_status(&ask)?;
+    let (status, tenant): (_, TenantView) = client.call_with_status(&ask)?;
     if status == StatusCode::CREATED {
         say(format_args!("made tenant {}", tenant.name));
     }

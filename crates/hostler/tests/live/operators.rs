@@ -26,12 +26,22 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1));
     assert!(words.contains("tenant `default` may have 2 waiting jobs"), "{words}");
-    cluster.text(&["tenant", "set", "default"]);
+    // What is not named stays as it is.
+    let set = cluster.text(&["tenant", "set", "default", "--weight", "2", "--queued", "9"]);
+    assert!(set.contains("/9 ") && set.contains("1/1 "), "{set}");
+    cluster.text(&["tenant", "set", "default", "--gpus", "none", "--queued", "none"]);
     cluster.until(&over, "finished");
     let node = cluster.json(&["nodes"])[0]["name"].as_str().unwrap().to_owned();
     cluster.text(&["drain", &node]);
     let waits = cluster.submit(&["--gpus", "1", "--", "true"]);
     assert_ne!(cluster.job(&waits)["state"], "finished");
+    let why = cluster.text(&["explain", &waits]);
+    assert!(why.contains("none of 1 nodes takes jobs"), "{why}");
+    let never = cluster.submit(&["--gpus", "1", "--", "true"]);
+    cluster.text(&["cancel", &never]);
+    let logs = cluster.run(&["logs", "-f", &never]);
+    let words = String::from_utf8_lossy(&logs.stderr).into_owned();
+    assert!(words.contains("is over and never started"), "{words}");
     cluster.text(&["hold", &waits]);
     cluster.text(&["undrain", &node]);
     let held = cluster.job(&waits);
