@@ -200,8 +200,7 @@ impl<'a> Formulation<'a> {
         }
     }
 
-    /// Solves it. A solver that gives up has a second chance at a corner, or with the default
-    /// solver where there is surely an answer.
+    /// Solves it. Where a solver gives up, others have a try.
     pub fn solve(&self, solver: Solver) -> Result<Spread, LpError> {
         let solution = match self.problem.solve(solver) {
             Err(LpError::Stuck { .. } | LpError::Broken { .. })
@@ -209,15 +208,28 @@ impl<'a> Formulation<'a> {
             {
                 self.problem.solve(Solver::Interior)?
             }
-            Err(LpError::Stuck { .. } | LpError::Broken { .. })
-                if solver == Solver::Interior
-                    && self.problem.columns() <= SECOND_CHANCE_COLUMNS_MAX =>
+            Err(fault @ (LpError::Stuck { .. } | LpError::Broken { .. }))
+                if solver == Solver::Interior =>
             {
-                self.problem.solve(Solver::Vertex)?
+                self.second_chance(fault)?
             }
             other => other?,
         };
         Ok(self.spread(&solution))
+    }
+
+    /// The answer of another solver than ours: of one that goes through the middle, too, and then,
+    /// if there are not too many columns, of one that goes from corner to corner.
+    fn second_chance(&self, fault: LpError) -> Result<Solution, LpError> {
+        #[cfg(feature = "clarabel")]
+        match self.problem.solve(Solver::Clarabel) {
+            Err(LpError::Stuck { .. } | LpError::Broken { .. } | LpError::NotLinear) => {}
+            answer => return answer,
+        }
+        match self.problem.columns() <= SECOND_CHANCE_COLUMNS_MAX {
+            true => self.problem.solve(Solver::Vertex),
+            false => Err(fault),
+        }
     }
 
     fn spread(&self, solution: &Solution) -> Spread {

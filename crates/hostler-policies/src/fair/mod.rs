@@ -4,6 +4,7 @@
 //! After "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (OSDI'20).
 //! The mathematics is in `allocate`; what is here asks the question and carries the answer out.
 
+mod new_round;
 mod options;
 mod pick;
 mod roster;

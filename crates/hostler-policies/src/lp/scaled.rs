@@ -2,6 +2,12 @@
 
 use super::{Problem, Solution};
 
+/// Rounds of scaling.
+const SCALINGS: usize = 3;
+
+/// Size below which a row or a column counts as empty, where the scaling stops half-way.
+const SIZE_MIN: f64 = 1e-6;
+
 /// The problem with rows and columns brought to size 1.
 #[derive(Debug)]
 pub(super) struct Scaled {
@@ -23,7 +29,7 @@ impl Scaled {
         let mut row_scale = vec![1.0; problem.rows()];
         let mut column_scale = vec![1.0; problem.columns()];
         let mut values = problem.values.clone();
-        for _ in 0..3 {
+        for _ in 0..SCALINGS {
             let mut row_size = vec![0.0f64; problem.rows()];
             for (row, value) in problem.rows.iter().zip(&values) {
                 let size = &mut row_size[*row as usize];
@@ -62,8 +68,42 @@ impl Scaled {
         }
     }
 
+    /// The problem with rows and columns brought near size 1, and the coefficient of each column in
+    /// the row of its own. The scaling stops half-way, and where it stops decides the start.
+    pub fn halfway(problem: &Problem) -> (Scaled, Vec<f64>) {
+        let columns = problem.columns();
+        let mut is_wide = vec![false; columns];
+        problem.wide.iter().for_each(|&column| is_wide[column] = true);
+        let mut own: Vec<f64> = is_wide.iter().map(|wide| if *wide { 0.0 } else { 1.0 }).collect();
+        let mut values = problem.values.clone();
+        let (mut row_scale, mut column_scale) = (vec![1.0; problem.rows()], vec![1.0; columns]);
+        for _ in 0..SCALINGS {
+            let mut row_size = vec![0.0f64; problem.rows()];
+            let mut column_size = own.clone();
+            for (column, size) in column_size.iter_mut().enumerate() {
+                for at in problem.starts[column]..problem.starts[column + 1] {
+                    let value = values[at].abs();
+                    let row = &mut row_size[problem.rows[at] as usize];
+                    (*size, *row) = (size.max(value), row.max(value));
+                }
+            }
+            let shrink = |size: f64| if size < SIZE_MIN { 1.0 } else { 1.0 / size.sqrt() };
+            let row_factor: Vec<f64> = row_size.into_iter().map(shrink).collect();
+            for column in 0..columns {
+                let factor = shrink(column_size[column]);
+                column_scale[column] *= factor;
+                own[column] *= factor * shrink(own[column]);
+                for at in problem.starts[column]..problem.starts[column + 1] {
+                    values[at] *= factor * row_factor[problem.rows[at] as usize];
+                }
+            }
+            row_scale.iter_mut().zip(&row_factor).for_each(|(scale, factor)| *scale *= factor);
+        }
+        (Scaled::with(problem, values, row_scale, column_scale), own)
+    }
+
     /// A problem whose values others have scaled.
-    pub fn with(
+    fn with(
         problem: &Problem,
         values: Vec<f64>,
         row_scale: Vec<f64>,

@@ -30,7 +30,13 @@ fn two_products_share_two_machines() {
     let mut problem = Problem::new(vec![4.0, 12.0, 18.0], 1);
     problem.column(3.0, &[(0, 1.0), (2, 3.0)]);
     problem.column(5.0, &[(1, 2.0), (2, 2.0)]);
-    for solver in [Solver::Interior, Solver::Vertex] {
+    let solvers = [
+        Solver::Interior,
+        Solver::Vertex,
+        #[cfg(feature = "clarabel")]
+        Solver::Clarabel,
+    ];
+    for solver in solvers {
         let solution = problem.solve(solver).unwrap();
         assert!((solution.objective - 36.0).abs() < 1e-6, "{solver:?}: {solution:?}");
         assert!((solution.values[0] - 2.0).abs() < 1e-6, "{solver:?}: {solution:?}");
