@@ -81,7 +81,7 @@ impl Census {
         });
         let slots = alike.map(|kind| (slots_when_empty(view, kind, demand), kind.count));
         match demand.locality {
-            Locality::Any | Locality::Rack => {
+            Locality::Any | Locality::Apart | Locality::Rack => {
                 slots.map(|(slots, nodes)| slots.saturating_mul(nodes)).fold(0, u32::saturating_add)
             }
             Locality::Node | Locality::Island => slots.map(|(slots, _)| slots).max().unwrap_or(0),
@@ -96,7 +96,7 @@ impl Census {
     fn gang(&self, view: &View<'_>, demand: &Demand, count: u32) -> Option<Reason> {
         let slots = self.kinds.iter().map(|kind| (slots_when_empty(view, kind, demand), kind));
         let fit = match demand.locality {
-            Locality::Any => slots
+            Locality::Any | Locality::Apart => slots
                 .map(|(slots, kind)| slots.saturating_mul(kind.count))
                 .fold(0, u32::saturating_add),
             Locality::Rack => self.best_rack(view, slots),
@@ -146,6 +146,7 @@ fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     let spec = &view.nodes()[kind.example].spec;
     let per = |has: u32, asked: u32| has.checked_div(asked).unwrap_or(u32::MAX);
     let most = per(spec.cpu.0, demand.cpu.0).min(per(spec.mem.0, demand.mem.0));
+    let most = most.min(demand.locality.tasks_per_node());
     if !demand.names_models() {
         return most;
     }
@@ -161,7 +162,7 @@ fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     }
     let together = match demand.locality {
         Locality::Island if spec.island_gpus > 0 => spec.island_gpus.min(spec.gpus),
-        Locality::Any | Locality::Rack | Locality::Node | Locality::Island => spec.gpus,
+        _ => spec.gpus,
     };
     let by_gpu = if demand.gpu.is_fraction() {
         together * (1000 / demand.gpu.0).min(per(mem, demand.gpu_mem.0))

@@ -42,7 +42,9 @@ impl<'a> Hope<'a> {
             let after = slots(free);
             self.fit = match gang.demand.locality {
                 Locality::Node | Locality::Island => self.fit.max(after),
-                Locality::Any | Locality::Rack => self.fit.saturating_add(after - before),
+                Locality::Any | Locality::Apart | Locality::Rack => {
+                    self.fit.saturating_add(after - before)
+                }
             };
         }
     }

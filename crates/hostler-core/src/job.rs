@@ -162,6 +162,18 @@ pub enum Locality {
     Node,
     /// One group of GPUs with fast links inside a node.
     Island,
+    /// A node for each task.
+    Apart,
+}
+
+impl Locality {
+    /// Tasks that one node may have, at most.
+    pub fn tasks_per_node(self) -> u32 {
+        match self {
+            Locality::Apart => 1,
+            Locality::Any | Locality::Rack | Locality::Node | Locality::Island => u32::MAX,
+        }
+    }
 }
 
 /// Range of tasks of an elastic job.

@@ -49,6 +49,9 @@ pub enum Violation {
     /// Tasks are farther apart than the job allows.
     #[error("{0:?}: tasks are too far apart")]
     Apart(JobId),
+    /// Tasks that want a node each share one.
+    #[error("{0:?}: tasks share a node")]
+    Together(JobId),
     /// The parts are not in order of nodes.
     #[error("{0:?}: its parts are not in order of nodes")]
     Unsorted(JobId),
@@ -213,13 +216,19 @@ impl<'a> Check<'a> {
             }
             let reach = self.state.reach(placement);
             let apart = match gang.demand.locality {
-                Locality::Any => false,
+                Locality::Any | Locality::Apart => false,
                 Locality::Rack => reach > Reach::Rack,
                 Locality::Node => reach > Reach::Node,
                 Locality::Island => reach > Reach::Island,
             };
             if apart && job.spec.gangs.len() == 1 {
                 return Err(Violation::Apart(job.id));
+            }
+            let parts = || placement.parts.iter().filter(|part| part.gang == at as u32);
+            let twice = || parts().zip(parts().skip(1)).any(|(one, next)| one.node == next.node);
+            let most = gang.demand.locality.tasks_per_node();
+            if parts().any(|part| part.tasks > most) || (most == 1 && twice()) {
+                return Err(Violation::Together(job.id));
             }
         }
         Ok(())

@@ -43,6 +43,8 @@ pub struct JobRequest {
     pub tasks: u32,
     /// Whether all tasks must be on one node.
     pub one_node: bool,
+    /// Whether each task must be on a node of its own.
+    pub apart: bool,
     /// Larger is more important.
     pub priority: i32,
     /// Seconds from now by which it should be done.
@@ -89,6 +91,7 @@ impl Default for JobRequest {
             mem_mib: 0,
             tasks: 0,
             one_node: false,
+            apart: false,
             priority: 0,
             deadline_secs: None,
             max_secs: None,

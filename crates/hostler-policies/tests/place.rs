@@ -1,5 +1,7 @@
 //! Where the placement rules put the tasks of one role.
 
+use std::collections::BTreeSet;
+
 use expect_test::{Expect, expect};
 use hostler_core::capacity::Capacity;
 use hostler_core::cluster::{GpuModel, NodeSpec};
@@ -314,7 +316,8 @@ fn whether_a_role_fits_does_not_depend_on_the_rule() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) % below
     };
-    let localities = [Locality::Any, Locality::Rack, Locality::Node, Locality::Island];
+    let localities =
+        [Locality::Any, Locality::Rack, Locality::Node, Locality::Island, Locality::Apart];
     let sizes = [0.25, 0.5, 0.7, 1.0, 2.0, 4.0];
     let mut fitted = 0;
     for round in 0..2000 {
@@ -331,7 +334,7 @@ fn whether_a_role_fits_does_not_depend_on_the_rule() {
             }
         }
         let demand = Demand {
-            locality: localities[random(4) as usize],
+            locality: localities[random(5) as usize],
             cpu: Milli(random(12_000) as u32),
             ..gpus(sizes[random(6) as usize])
         };
@@ -342,7 +345,10 @@ fn whether_a_role_fits_does_not_depend_on_the_rule() {
                 let mut free = free.clone();
                 for part in &parts {
                     free.book_part(part).expect("the rule chose free resources");
+                    assert!(part.tasks <= demand.locality.tasks_per_node(), "{parts:?}");
                 }
+                let nodes: BTreeSet<NodeId> = parts.iter().map(|part| part.node).collect();
+                assert_eq!(nodes.len(), parts.len(), "{parts:?}");
                 parts.iter().map(|part| part.tasks).sum::<u32>()
             })
         });

@@ -17,7 +17,7 @@ impl Capacity {
         }
         let by_cpu = per(node.cpu.0, demand.cpu.0);
         let by_mem = per(node.mem.0, demand.mem.0);
-        let most = most.min(by_cpu).min(by_mem);
+        let most = most.min(by_cpu).min(by_mem).min(demand.locality.tasks_per_node());
         let unfit = demand.names_models() && !self.model_allowed(node, demand);
         if most == 0 || unfit {
             return 0;

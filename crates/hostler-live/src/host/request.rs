@@ -182,13 +182,19 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
     }
     let cpu = milli("cpus", request.cpus)?;
     check_least(gpu, cpu)?;
+    let locality = match (request.one_node, request.apart) {
+        (true, true) => return Err(invalid("apart", "not together with `one_node`".to_owned())),
+        (true, false) => Locality::Node,
+        (false, true) => Locality::Apart,
+        (false, false) => Locality::Any,
+    };
     Ok(Demand {
         gpu,
         gpu_mem: Mib(request.gpu_mem_mib),
         cpu,
         mem: Mib(request.mem_mib),
         models: if models.is_empty() { Models::Any } else { Models::Ordered(models.into()) },
-        locality: if request.one_node { Locality::Node } else { Locality::Any },
+        locality,
         ..Demand::default()
     })
 }

@@ -117,7 +117,7 @@ fn choose<R: Rule>(
     }
     let seats = match demand.locality {
         Locality::Rack => one_rack::<R>(free, demand, count)?,
-        Locality::Any | Locality::Node | Locality::Island => {
+        Locality::Any | Locality::Apart | Locality::Node | Locality::Island => {
             let (seats, total) = seats::<R>(free, demand, Some(count));
             if total < count {
                 return Err(Shortfall { fit: total });

@@ -61,7 +61,7 @@ pub(crate) fn cheapest<Cost: Ord + Copy>(
 /// Nodes that can work together have the same place.
 fn place_of(free: &Capacity, locality: Locality, node: NodeId) -> u32 {
     match locality {
-        Locality::Any => 0,
+        Locality::Any | Locality::Apart => 0,
         Locality::Rack => free.rack(node),
         Locality::Node | Locality::Island => node.0,
     }

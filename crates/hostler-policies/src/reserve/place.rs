@@ -89,12 +89,13 @@ fn place_role(
         }
     }
     let mixes = match role.demand.locality {
-        Locality::Any => sum >= role.count,
+        Locality::Any | Locality::Apart => sum >= role.count,
         Locality::Rack => true,
         Locality::Node | Locality::Island => false,
     };
     if !mixes {
-        let fit = if role.demand.locality == Locality::Any { sum } else { most };
+        let anywhere = matches!(role.demand.locality, Locality::Any | Locality::Apart);
+        let fit = if anywhere { sum } else { most };
         return Err(Shortfall { fit });
     }
     let position = |node: NodeId| {
@@ -128,7 +129,7 @@ pub(super) fn room(fleet: &Fleet, free: &Capacity, role: Role<'_>, classes: &[Cl
     let nodes = classes.iter().flat_map(|class| fleet.nodes(*class).iter().copied());
     let mut slots = nodes.map(|node| (node, free.slots(node, demand, count)));
     match demand.locality {
-        Locality::Any => {
+        Locality::Any | Locality::Apart => {
             let mut sum = 0;
             // What is enough is not counted any further.
             slots.any(|(_, tasks)| {

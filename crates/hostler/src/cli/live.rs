@@ -192,6 +192,9 @@ pub struct Submit {
     /// All tasks on one node.
     #[arg(long)]
     pub one_node: bool,
+    /// One task on each of so many nodes.
+    #[arg(long, value_name = "N", conflicts_with_all = ["tasks", "one_node"])]
+    pub nodes: Option<u32>,
     /// Larger is more important.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub priority: Option<i32>,

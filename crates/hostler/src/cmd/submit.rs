@@ -60,6 +60,8 @@ fn request(args: &Submit) -> Result<JobRequest> {
     request.grace_secs = args.grace.or(request.grace_secs);
     request.steps = args.steps.or(request.steps);
     request.one_node |= args.one_node;
+    set(&mut request.tasks, &args.nodes);
+    request.apart |= args.nodes.is_some();
     request.checkpoints |= args.checkpoints;
     request.after.extend(&args.after);
     request.env.extend(args.env.iter().cloned());

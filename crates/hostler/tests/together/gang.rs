@@ -46,6 +46,29 @@ fn a_gang_over_two_agents_meets_and_adds_up() {
     }
 }
 
+#[test]
+fn a_job_of_two_nodes_has_a_task_on_each() {
+    let mut cluster = Cluster::new(&["--plain"]);
+    cluster.serve();
+    for name in ["n0", "n1"] {
+        cluster.enrol(name, &["--fake-gpus", "4xV100"]);
+    }
+    cluster.until_up();
+    let job = cluster.submit(&["--nodes", "2", "--gpus", "1", "--", "true"]);
+    let view = wait_for("its end", || {
+        let view = cluster.job(job);
+        view["ended"].is_number().then_some(view)
+    });
+    assert_eq!((&view["state"], view["nodes"].as_array().unwrap().len()), (&"finished".into(), 2));
+    let larger = cluster.submit(&["--nodes", "3", "--gpus", "1", "--", "true"]);
+    let view = wait_for("a refusal, or a reason to wait", || {
+        let view = cluster.job(larger);
+        (!view["reason"].as_str().unwrap_or_default().is_empty()).then_some(view)
+    });
+    assert!(view["nodes"].as_array().is_none_or(Vec::is_empty), "{view}");
+    assert!(view["reason"].as_str().unwrap().contains("2 of its 3 tasks"), "{view}");
+}
+
 /// Sends its rank to rank 0 and prints the sum that comes back.
 fn member() {
     let number = |name: &str| std::env::var(name).unwrap().parse::<u32>().unwrap();
