@@ -162,7 +162,9 @@ fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     }
     let together = match demand.locality {
         Locality::Island if spec.island_gpus > 0 => spec.island_gpus.min(spec.gpus),
-        _ => spec.gpus,
+        Locality::Any | Locality::Rack | Locality::Node | Locality::Island | Locality::Apart => {
+            spec.gpus
+        }
     };
     let by_gpu = if demand.gpu.is_fraction() {
         together * (1000 / demand.gpu.0).min(per(mem, demand.gpu_mem.0))

@@ -44,7 +44,8 @@ impl<Entry> Table<Entry> {
         table
     }
 
-    fn numbered(&self) -> impl Iterator<Item = (u32, &Entry)> {
+    /// The entries with their numbers, ascending.
+    pub fn numbered(&self) -> impl Iterator<Item = (u32, &Entry)> {
         let slots = (self.base..).zip(&self.slots);
         slots.filter_map(|(id, slot)| slot.as_deref().map(|entry| (id, entry)))
     }

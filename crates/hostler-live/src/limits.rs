@@ -163,6 +163,10 @@ pub const STREAM_SECS_MAX: u64 = 600;
 /// one token may make: enough for people who mistype, too few to learn anything.
 pub const GUESSES_PART: f64 = 0.05;
 
+/// Jobs of one change of many that are looked up because they do not wait or run: everybody else
+/// waits while the store is read, one job at a time.
+pub const LOOKED_UP_MAX: usize = 100;
+
 /// Names of groups that are ever numbered. A job of another one is taken, and nothing is learnt of
 /// it.
 pub const GROUPS_MAX: usize = 1_000_000;

@@ -6,6 +6,8 @@
 //! over the published table of rates need the folder that `HOSTLER_PARITY_DATA` names; without it
 //! the rates are drawn from a seed.
 
+mod stopwatch;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,6 +23,7 @@ use hostler_policies::lp::Solver;
 use hostler_sim::parity::gavel::{self, Options};
 use hostler_sim::world::{Listed, World};
 use serde_json::Value;
+use stopwatch::Stopwatch;
 
 const TYPES: [&str; 3] = ["v100", "p100", "k80"];
 
@@ -155,9 +158,9 @@ fn rounds() {
 /// The answer and the least processor seconds of three runs.
 fn best<Answer>(run: impl Fn() -> Answer) -> (Answer, f64) {
     let timed = || {
-        let before = processor_secs();
+        let stopwatch = Stopwatch::start();
         let answer = run();
-        (answer, processor_secs() - before)
+        (answer, stopwatch.took().cpu)
     };
     let mut least = timed();
     for _ in 1..3 {
@@ -167,12 +170,6 @@ fn best<Answer>(run: impl Fn() -> Answer) -> (Answer, f64) {
         }
     }
     least
-}
-
-/// Processor time of this process: others use the machine as well.
-fn processor_secs() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Jobs of which no two are alike.

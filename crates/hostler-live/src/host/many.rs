@@ -10,13 +10,9 @@ use super::jobs::{require, unknown_job};
 use super::{Answer, Effect, Host, HostError, Principal};
 use crate::api::{JobNow, JobsChanged, RefusedJobs};
 use crate::job::{JobAction, JobState};
-use crate::limits::{CHANGED_JOBS_MAX, SELECTIONS_MAX};
+use crate::limits::{CHANGED_JOBS_MAX, LOOKED_UP_MAX, SELECTIONS_MAX};
 use crate::selection::Selection;
 use crate::store::{JobRow, Role};
-
-/// Jobs of one request that are looked up because they do not wait or run: everybody else waits
-/// while the store is read, one job at a time.
-const LOOKED_UP_MAX: usize = 100;
 
 /// An answer that is complete when the batch is.
 pub(super) struct ManyReply {

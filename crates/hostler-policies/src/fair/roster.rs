@@ -28,7 +28,7 @@ pub(super) struct Row {
 /// The jobs that take part, and those that do not.
 #[derive(Clone, Default)]
 pub(super) struct Roster {
-    rows: Table<(JobId, Option<Row>)>,
+    rows: Table<Option<Row>>,
     census: Census,
     /// Step of the catalogue.
     seen: Option<u64>,
@@ -48,9 +48,9 @@ impl Roster {
         let jobs = (view.job_count(), view.next_job().0);
         if self.jobs != jobs || self.rows.len() != jobs.0 {
             self.jobs = jobs;
-            let over = |(id, _): &&(JobId, _)| view.job(*id).is_none();
-            let over: Vec<JobId> = self.rows.iter().filter(over).map(|(id, _)| *id).collect();
-            over.into_iter().for_each(|id| _ = self.rows.remove(id.0));
+            let known = self.rows.numbered().map(|(id, _)| id);
+            let over: Vec<u32> = known.filter(|id| view.job(JobId(*id)).is_none()).collect();
+            over.into_iter().for_each(|id| _ = self.rows.remove(id));
             self.enter(view);
             // Another state than the last: numbers that were passed over belong to jobs.
             if self.rows.len() != jobs.0 {
@@ -65,20 +65,21 @@ impl Roster {
         let known = self.rows.next_id();
         for job in view.jobs().filter(|job| job.id.0 >= known) {
             let row = row(&self.census, view, &job.spec);
-            self.rows.insert(job.id.0, (job.id, row));
+            self.rows.insert(job.id.0, row);
         }
     }
 
     /// What is known of a job that takes part.
     pub(super) fn row(&self, job: JobId) -> Option<&Row> {
-        self.rows.get(job.0)?.1.as_ref()
+        self.rows.get(job.0)?.as_ref()
     }
 
     /// Jobs that take part and are not held by a person, by id.
     pub(super) fn rows<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = (&'a Job, &'a Row)> {
         let state = view.state();
-        self.rows.iter().filter_map(move |(id, row)| {
-            let job = state.job(*id).filter(|job| job.phase != Phase::Held && !job.cancelled)?;
+        self.rows.numbered().filter_map(move |(id, row)| {
+            let job =
+                state.job(JobId(id)).filter(|job| job.phase != Phase::Held && !job.cancelled)?;
             Some((job, row.as_ref()?))
         })
     }

@@ -77,9 +77,8 @@ struct Frame {
     wide: Vec<usize>,
     /// Coefficient of each column in its own row; 0 where it has none.
     own: Vec<f64>,
-    /// What is minimised, and the same with the other sign.
+    /// What is minimised.
     costs: Vec<f64>,
-    gains: Vec<f64>,
     /// Slack over price of all rows.
     ratio: Vec<f64>,
     slope: Vec<f64>,
@@ -91,7 +90,6 @@ impl Frame {
         let system = System::new(problem);
         Frame {
             costs: scaled.objective.iter().map(|gain| -gain).collect(),
-            gains: scaled.objective.clone(),
             ratio: vec![1.0; own.len() + scaled.bounds.len()],
             slope: Vec::new(),
             wide: problem.wide.clone(),
@@ -180,7 +178,7 @@ impl Embedding {
         frame.factor();
         let (mut primal, mut dual) = (Move::default(), Move::default());
         frame.solve(&vec![0.0; columns], &bounds, &mut primal);
-        let gains = frame.gains.clone();
+        let gains = frame.scaled.objective.clone();
         frame.solve(&gains, &vec![0.0; columns + rows], &mut dual);
         primal.z.iter_mut().for_each(|value| *value = -*value);
         let inside = |mut list: Vec<f64>, silent: f64| {
@@ -276,9 +274,10 @@ impl Embedding {
         self.measure();
         self.frame.system.refines = rest.gap < ROUGH;
         self.frame.factor();
-        let gains = std::mem::take(&mut self.frame.gains);
+        // Lent: the equations do not look at it.
+        let gains = std::mem::take(&mut self.frame.scaled.objective);
         self.frame.solve(&gains, &self.bounds, &mut self.first);
-        self.frame.gains = gains;
+        self.frame.scaled.objective = gains;
         let scale = self.kappa / self.tau - self.frame.worth(&self.first);
         let off = self.kappa + rest.value + rest.worth;
 

@@ -9,6 +9,7 @@ use hostler_sim::parity::gavel::{self, Options, Outcome, TYPES};
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::simulate::fallback_warning;
 use crate::cli::Gavel;
 use crate::progress;
 use crate::say::say;
@@ -119,13 +120,8 @@ pub fn run(args: &Gavel) -> Result<()> {
         results.push(Json { policy: name.clone(), outcome, wall_s });
     }
     spinner.finish_and_clear();
-    for Json { policy, outcome, .. } in results.iter().filter(|result| result.outcome.fallbacks > 0)
-    {
-        say(format_args!(
-            "warning: {policy}: {} of {} solutions are equal parts instead: it cannot take these \
-             jobs, or the solver gave up",
-            outcome.fallbacks, outcome.solves
-        ));
+    for Json { policy, outcome, .. } in &results {
+        fallback_warning(policy, outcome.solves, outcome.fallbacks).iter().for_each(say);
     }
     print(args, &results)
 }

@@ -128,7 +128,11 @@ pub fn warnings(state: &ClusterState, chosen: &Chosen) -> Vec<String> {
 fn fallbacks(state: &ClusterState, chosen: &Chosen) -> Option<String> {
     let (solves, fallbacks) = state.solves();
     let name = format!("{} {}", chosen.def.kind, chosen.short());
-    let name = name.trim_end();
+    fallback_warning(name.trim_end(), solves, fallbacks)
+}
+
+/// The same, by name and numbers.
+pub fn fallback_warning(name: &str, solves: u64, fallbacks: u64) -> Option<String> {
     (fallbacks > 0).then(|| {
         format!(
             "warning: {name}: {fallbacks} of {solves} solutions are not what the policy asks for: \
