@@ -14,7 +14,7 @@ use crate::view::View;
 
 /// The empty cluster: kinds of node and how many there are. A cache of the node table.
 #[derive(Clone, Debug, Default)]
-pub struct Census {
+pub struct EmptyCluster {
     kinds: Vec<Kind>,
     nodes: usize,
     retired: usize,
@@ -28,11 +28,11 @@ struct Kind {
     count: u32,
 }
 
-impl Census {
+impl EmptyCluster {
     /// Counts nodes that were added or retired since the last time.
     pub fn refresh(&mut self, state: &ClusterState) {
         if self.retired != state.retired() {
-            *self = Census { retired: state.retired(), ..Census::default() };
+            *self = EmptyCluster { retired: state.retired(), ..EmptyCluster::default() };
         }
         // Nodes are never forgotten, so a number that did not change says that nothing did.
         let added = state.nodes().iter().enumerate().skip(self.nodes);

@@ -15,7 +15,7 @@ use crate::plan::{Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
 use crate::predict::{Observed, Predict};
 use crate::record::Record;
-use crate::solve::Question;
+use crate::solve::SolverQuestion;
 use crate::state::{ClusterState, Snapshot};
 use crate::units::{Span, Time};
 use crate::verify::verify;
@@ -149,9 +149,9 @@ impl<Watcher: Watch> Engine<Watcher> {
     }
 
     /// A solver's question on a clone of the state, if the policy has asked one.
-    pub fn question_to_solver(&self) -> Option<Question> {
+    pub fn question_to_solver(&self) -> Option<SolverQuestion> {
         let based_on = self.state.solve_asked()?;
-        Some(Question::new(based_on, self.policy.solver()?, self.state.clone()))
+        Some(SolverQuestion::new(based_on, self.policy.solver()?, self.state.clone()))
     }
 
     /// Records and applies facts.
@@ -273,7 +273,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     }
 
     fn nothing_due(&self) -> bool {
-        self.state.doomed().next().is_none() && self.state.due().next().is_none()
+        self.state.must_stop().next().is_none() && self.state.due().next().is_none()
     }
 
     /// When the next round may begin, unless the policy was asked at that time already. Time alone
@@ -352,7 +352,7 @@ fn learn(predict: &mut dyn Predict, state: &ClusterState, over: &Job, run: Span)
 
 /// Ends what must end whatever the policy says, and repeats what was not answered.
 fn keep_house(state: &ClusterState, plan: &mut Plan<'_>) {
-    for (lease, why) in state.doomed() {
+    for (lease, why) in state.must_stop() {
         // Decided on already is as good.
         let _ = plan.stop(lease, StopHow::Kill, why);
     }

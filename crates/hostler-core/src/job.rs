@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId};
 use crate::reason::Reason;
-use crate::target::Dealings;
+use crate::target::ShareAccounts;
 use crate::units::{Mib, Milli, Span, Time};
 
 /// What a user submits.
@@ -246,7 +246,7 @@ pub struct Job {
     pub cancelled: bool,
     /// What rounds keep of it; none where nobody shares time out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dealings: Option<Box<Dealings>>,
+    pub share_accounts: Option<Box<ShareAccounts>>,
 }
 
 /// Where a job stands.

@@ -12,7 +12,7 @@ pub mod decision;
 pub mod engine;
 pub mod event;
 pub mod executor;
-pub mod hope;
+pub mod fit_bound;
 pub mod id;
 pub mod job;
 pub mod limits;

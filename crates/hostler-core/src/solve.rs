@@ -36,15 +36,19 @@ pub trait Solve: Send {
 }
 
 /// A question to a solver, with all that it takes to answer it on another thread.
-pub struct Question {
+pub struct SolverQuestion {
     based_on: u64,
     solver: Box<dyn Solve>,
     state: ClusterState,
 }
 
-impl Question {
-    pub(crate) fn new(based_on: u64, solver: Box<dyn Solve>, state: ClusterState) -> Question {
-        Question { based_on, solver, state }
+impl SolverQuestion {
+    pub(crate) fn new(
+        based_on: u64,
+        solver: Box<dyn Solve>,
+        state: ClusterState,
+    ) -> SolverQuestion {
+        SolverQuestion { based_on, solver, state }
     }
 
     /// Solves; what comes out is the fact to take in.

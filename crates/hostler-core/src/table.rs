@@ -7,31 +7,34 @@ use std::collections::VecDeque;
 
 /// Entries by ascending number.
 #[derive(Clone, Debug)]
-pub struct Table<Entry> {
+pub struct IdWindow<Entry> {
     base: u32,
     slots: VecDeque<Option<Box<Entry>>>,
     len: usize,
 }
 
-impl<Entry> Default for Table<Entry> {
+impl<Entry> Default for IdWindow<Entry> {
     fn default() -> Self {
-        Table { base: 0, slots: VecDeque::new(), len: 0 }
+        IdWindow { base: 0, slots: VecDeque::new(), len: 0 }
     }
 }
 
-impl<Entry: PartialEq> PartialEq for Table<Entry> {
+impl<Entry: PartialEq> PartialEq for IdWindow<Entry> {
     /// Equality of entries and of the next number; how far the window reaches back is chance.
-    fn eq(&self, other: &Table<Entry>) -> bool {
+    fn eq(&self, other: &IdWindow<Entry>) -> bool {
         self.next_id() == other.next_id() && self.numbered().eq(other.numbered())
     }
 }
 
-impl<Entry: Eq> Eq for Table<Entry> {}
+impl<Entry: Eq> Eq for IdWindow<Entry> {}
 
-impl<Entry> Table<Entry> {
+impl<Entry> IdWindow<Entry> {
     /// The table with these entries, ascending, whose next number is at least `next_id`.
-    pub fn restore(next_id: u32, entries: impl IntoIterator<Item = (u32, Entry)>) -> Table<Entry> {
-        let mut table = Table::default();
+    pub fn restore(
+        next_id: u32,
+        entries: impl IntoIterator<Item = (u32, Entry)>,
+    ) -> IdWindow<Entry> {
+        let mut table = IdWindow::default();
         for (id, entry) in entries {
             table.insert(id, entry);
         }
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_window_moves_on_and_numbers_are_never_reused() {
-        let mut table = Table::default();
+        let mut table = IdWindow::default();
         for id in 0..1000 {
             table.insert(id, id);
             if id >= 10 {

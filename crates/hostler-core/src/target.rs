@@ -58,7 +58,7 @@ impl Target {
 
 /// Where a job stood when it was last solved for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct SolveRecord {
     /// The job.
     pub job: JobId,
     /// Steps that were left to do, in millionths.
@@ -75,7 +75,7 @@ pub struct Solution {
     /// Shares of time; what is not named gets none.
     pub targets: Vec<Target>,
     /// Where every job stood that was solved for.
-    pub standings: Vec<Standing>,
+    pub solve_records: Vec<SolveRecord>,
     /// Whether something else than an optimum was given.
     pub fallback: bool,
 }
@@ -113,16 +113,16 @@ pub struct Account {
 
 /// What rounds keep of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dealings {
+pub struct ShareAccounts {
     /// Accounts of the job by itself, by model; what is missing is empty.
     pub accounts: Vec<Account>,
     /// Where it stood when it was last solved for.
-    pub standing: Option<Standing>,
+    pub solve_record: Option<SolveRecord>,
     /// Its last turn, and the number of the round.
     pub turn: Option<(u64, Turn)>,
 }
 
-impl Dealings {
+impl ShareAccounts {
     /// The account for a model.
     pub(crate) fn account(&mut self, model: ModelId) -> &mut Account {
         if self.accounts.len() <= model.index() {

@@ -275,7 +275,7 @@ impl<'a> Check<'a> {
     /// On every node that gets something: what is held plus what is added is at most what it has.
     fn bookings(&self) -> Result<(), Violation> {
         let added = self.added.iter().flat_map(|placement| &placement.parts);
-        let mut change = Change::default();
+        let mut change = BookingChange::default();
         for part in added {
             if self.changed.contains(&part.node) {
                 return Err(Violation::InUse(part.node));
@@ -294,12 +294,12 @@ impl<'a> Check<'a> {
 
 /// What the decisions add to nodes and devices, less what they take away.
 #[derive(Default)]
-struct Change {
+struct BookingChange {
     nodes: Vec<(NodeId, [i64; 2])>,
     devices: Vec<(DeviceId, [i64; 2])>,
 }
 
-impl Change {
+impl BookingChange {
     fn count(&mut self, state: &ClusterState, part: &Part, sign: i64) -> Result<(), Violation> {
         let node = state.node(part.node);
         let amounts = [sign * i64::from(part.cpu.0), sign * i64::from(part.mem.0)];

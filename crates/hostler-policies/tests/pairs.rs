@@ -61,7 +61,7 @@ fn run(
     known: &Throughputs,
     believe: impl Fn(EstimatedPairs) -> Speeds,
 ) -> (ClusterState, Ends) {
-    let row = |kind: &str| gavel::Row {
+    let row = |kind: &str| gavel::GavelJob {
         kind: kind.to_owned(),
         steps: 20_000,
         gpus: 1,

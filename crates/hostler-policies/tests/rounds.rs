@@ -33,7 +33,7 @@ impl Watch for Times {
 }
 
 struct Input {
-    rows: Vec<gavel::Row>,
+    rows: Vec<gavel::GavelJob>,
     speeds: Throughputs,
     options: Options,
 }
@@ -88,7 +88,7 @@ fn table(json: &str) -> Throughputs {
 
 /// Jobs of one kind that are all there from the beginning, on one GPU of each of these speeds.
 fn batch(steps: &[u64], speeds: &[f64]) -> Input {
-    let row = |steps: &u64| gavel::Row {
+    let row = |steps: &u64| gavel::GavelJob {
         kind: "lone".to_owned(),
         steps: *steps,
         gpus: 1,

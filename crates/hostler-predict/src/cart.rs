@@ -23,7 +23,7 @@ use crate::limits::{
     DEPTH_MAX, LEAF_MIN, REFIT_FIRST, REFIT_MAX, RUN_MAX, SAMPLES_MIN, WINDOW_MAX,
 };
 use crate::medians::Medians;
-use crate::tree::{Growth, Leaf, Row, Sample, Tree};
+use crate::tree::{FeatureRow, Growth, Leaf, Sample, Tree};
 use crate::waiting::Waiting;
 
 /// Numbers that the tree of a job may split on.
@@ -164,7 +164,7 @@ fn keys(features: &Features) -> impl Iterator<Item = Key> + use<> {
 pub(crate) fn row(
     features: &Features,
     known: impl Fn(Key) -> Option<Estimate>,
-) -> Option<Row<WIDTH>> {
+) -> Option<FeatureRow<WIDTH>> {
     let closest = features.keys(FeatureSet::UserGroupGpu).find(|key| known(*key).is_some())?;
     let number = |belief: Option<Estimate>| belief.map_or(0, |belief| log_micro(belief.run));
     let of_set = |set: FeatureSet| number(features.keys(set).find_map(&known));
@@ -183,7 +183,7 @@ pub(crate) fn row(
 }
 
 /// What a tree makes of a job's numbers.
-pub(crate) fn belief(tree: &Tree, row: &Row<WIDTH>) -> Estimate {
+pub(crate) fn belief(tree: &Tree, row: &FeatureRow<WIDTH>) -> Estimate {
     let Leaf { middle, spread } = tree.belief(row);
     let run = libm::exp(row[CLOSEST].saturating_add(middle) as f64 / 1e6);
     let half = run * libm::sinh(spread as f64 / 1e6);

@@ -96,7 +96,7 @@ pub enum ModelError {
     },
     /// A median that is about nothing, or about a name that the file lacks.
     #[error("`medians` of the model: row {row} is about no known user, group or GPUs")]
-    Row {
+    FeatureRow {
         /// Its place, from 0.
         row: usize,
     },
@@ -206,7 +206,7 @@ impl ModelFile {
             let user = row.user.map(TenantId);
             let about = key(user, row.group.map(GroupId), row.gpus.map(|_| ModelSet::ALL));
             if !named || about.is_none() {
-                return Err(ModelError::Row { row: at });
+                return Err(ModelError::FeatureRow { row: at });
             }
         }
         match (self.kind, &self.tree) {

@@ -10,13 +10,13 @@ use hostler_core::metrics::percentile;
 use serde::{Deserialize, Serialize};
 
 /// Numbers that a tree may split on.
-pub type Row<const WIDTH: usize> = [i64; WIDTH];
+pub type FeatureRow<const WIDTH: usize> = [i64; WIDTH];
 
 /// Numbers, and what followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<const WIDTH: usize> {
     /// What is known beforehand.
-    pub row: Row<WIDTH>,
+    pub row: FeatureRow<WIDTH>,
     /// What is to be told from it.
     pub value: i64,
 }
@@ -71,7 +71,7 @@ impl Tree {
     }
 
     /// What is believed of a row.
-    pub fn belief<const WIDTH: usize>(&self, row: &Row<WIDTH>) -> Leaf {
+    pub fn belief<const WIDTH: usize>(&self, row: &FeatureRow<WIDTH>) -> Leaf {
         let mut at = 0;
         loop {
             match self.nodes[at] {

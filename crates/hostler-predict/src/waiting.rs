@@ -14,11 +14,11 @@ use crate::limits::{KEYS_MAX, REVISED_MAX};
 /// Jobs that were told a run time, by group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting {
-    groups: BTreeMap<(TenantId, GroupId), Told>,
+    groups: BTreeMap<(TenantId, GroupId), ToldGroup>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct ToldGroup {
     /// Jobs of the group that finished.
     lessons: u32,
     jobs: BTreeSet<JobId>,

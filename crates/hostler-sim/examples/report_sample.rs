@@ -3,7 +3,7 @@
 //! `cargo run -p hostler-sim --example report_sample -- report.html 10` shows ten policies; the
 //! numbers are the same every time.
 
-use hostler_sim::report::data::{Better, Column, Format, Heat, Report, Run, Series, Tenant};
+use hostler_sim::report::data::{Better, Column, Format, Heat, Report, Run, Series, TenantFigures};
 use hostler_sim::report::{render, table};
 
 const JOBS: usize = 4_000;
@@ -129,8 +129,8 @@ fn series(random: &mut Random, speed: f64) -> Series {
     series
 }
 
-fn tenants(random: &mut Random, speed: f64, tail: f64) -> Vec<Tenant> {
-    let tenant = |index: usize, random: &mut Random| Tenant {
+fn tenants(random: &mut Random, speed: f64, tail: f64) -> Vec<TenantFigures> {
+    let tenant = |index: usize, random: &mut Random| TenantFigures {
         name: format!("team-{}", ["vision", "speech", "search", "ads", "robots"][index % 5])
             + &format!("-{index:02}"),
         jobs: 400 / (index as u64 + 1) + 12,

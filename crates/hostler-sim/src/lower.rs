@@ -27,7 +27,7 @@ use crate::trace::cluster::Cluster;
 use crate::trace::table::{JobRow, Link, NodeRow, TaskRow, Trace};
 use crate::trace::text::TextId;
 use crate::trace::throughputs::Throughputs;
-use crate::world::{Arrivals, Fault, Site, Truth, Use};
+use crate::world::{Arrivals, InjectedFault, Site, Truth, Use};
 
 /// A node that does not say how much it has is taken to have this much: enough for any job.
 const PLENTY: u32 = 1 << 30;
@@ -402,12 +402,20 @@ fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
                 && from > start
             {
                 let lasts = Some(Span::from_secs(from - start));
-                site.faults.push(Fault::NodeDown { node, at: Time::from_secs(start), lasts });
+                site.faults.push(InjectedFault::NodeDown {
+                    node,
+                    at: Time::from_secs(start),
+                    lasts,
+                });
             }
             gap_from = to;
         }
         if let Some(end) = gap_from.filter(|end| *end > 0) {
-            site.faults.push(Fault::NodeDown { node, at: Time::from_secs(end), lasts: None });
+            site.faults.push(InjectedFault::NodeDown {
+                node,
+                at: Time::from_secs(end),
+                lasts: None,
+            });
         }
     }
     Ok(())

@@ -65,7 +65,7 @@ pub use beliefs::PairSource;
 use crate::lower::Workload;
 use crate::physics::SharingLaw;
 use crate::trace::random::Random;
-use crate::world::{Astray, Fault, Report};
+use crate::world::{InjectedFault, Report, ReportFault};
 
 /// Failures by chance that one scenario may bring.
 const FAILURES_MAX: usize = 1_000_000;
@@ -307,7 +307,7 @@ impl Speed {
 }
 
 impl Wrong {
-    fn fault(&self, workload: &Workload) -> Result<Fault, ScenarioError> {
+    fn fault(&self, workload: &Workload) -> Result<InjectedFault, ScenarioError> {
         let job = |name: &str| {
             let trace = workload.trace();
             let named = |row: &crate::trace::JobRow| trace.text.get(row.job_id) == name;
@@ -320,10 +320,10 @@ impl Wrong {
                 let node = NodeId(named.ok_or_else(|| unknown("node", node))? as u32);
                 let at = Time(span("at_secs", *at_secs)?.0);
                 let lasts = for_secs.map(|secs| span("for_secs", secs)).transpose()?;
-                Fault::NodeDown { node, at, lasts }
+                InjectedFault::NodeDown { node, at, lasts }
             }
             Wrong::StartFails { job: name, times } => {
-                Fault::StartFails { job: job(name)?, times: *times }
+                InjectedFault::StartFails { job: job(name)?, times: *times }
             }
             Wrong::Report { job: name, of, how, secs, times } => {
                 let of = match of {
@@ -333,11 +333,11 @@ impl Wrong {
                 };
                 let by = span("secs", secs.unwrap_or(60.0))?;
                 let astray = match how {
-                    HowName::Late => Astray::Late(by),
-                    HowName::Twice => Astray::Twice(by),
-                    HowName::Never => Astray::Never,
+                    HowName::Late => ReportFault::Late(by),
+                    HowName::Twice => ReportFault::Twice(by),
+                    HowName::Never => ReportFault::Never,
                 };
-                Fault::Report { job: job(name)?, of, astray, times: times.unwrap_or(1) }
+                InjectedFault::Report { job: job(name)?, of, astray, times: times.unwrap_or(1) }
             }
         })
     }
@@ -372,7 +372,7 @@ impl Failures {
                     return Err(self.too_many());
                 }
                 let lasts = (random.exponential() * repair).min(SECS_MAX);
-                workload.site.faults.push(Fault::NodeDown {
+                workload.site.faults.push(InjectedFault::NodeDown {
                     node: NodeId(node),
                     at: Time(span("mtbf_hours", at)?.0),
                     lasts: Some(span("repair_hours", lasts)?),

@@ -16,8 +16,8 @@ use hostler_core::executor;
 use hostler_core::metrics::{Metrics, Which};
 use hostler_core::random::Random;
 use hostler_policies::allocate::{
-    Allocate, FinishTime, Instance, JobRow, Makespan, MaxMin, PairRow, Sight, StrategyProof,
-    SumThroughput, WaterFilling,
+    Allocate, FinishTime, Instance, JobRow, Makespan, MaxMin, PairRow, RateKnowledge,
+    StrategyProof, SumThroughput, WaterFilling,
 };
 use hostler_policies::lp::Solver;
 use hostler_sim::parity::gavel::{self, Options};
@@ -67,14 +67,16 @@ struct Named {
 
 type Maker = (&'static str, fn() -> Box<dyn Allocate>);
 
-const MAX_MIN: Maker = ("max-min", || Box::new(MaxMin::new(Sight::Aware)));
-const AGNOSTIC: Maker = ("max-min agnostic", || Box::new(MaxMin::new(Sight::Agnostic)));
-const PACKED: Maker = ("max-min packed", || Box::new(MaxMin::new(Sight::Packed)));
-const CORNER: Maker =
-    ("max-min, corner", || Box::new(MaxMin { sight: Sight::Aware, solver: Solver::Vertex }));
-const WATER: Maker = ("water filling", || Box::new(WaterFilling { sight: Sight::Aware }));
-const FINISH: Maker = ("finish-time fairness", || Box::new(FinishTime::new(Sight::Aware)));
-const MAKESPAN: Maker = ("makespan", || Box::new(Makespan::new(Sight::Aware)));
+const MAX_MIN: Maker = ("max-min", || Box::new(MaxMin::new(RateKnowledge::Aware)));
+const AGNOSTIC: Maker = ("max-min agnostic", || Box::new(MaxMin::new(RateKnowledge::Agnostic)));
+const PACKED: Maker = ("max-min packed", || Box::new(MaxMin::new(RateKnowledge::Packed)));
+const CORNER: Maker = ("max-min, corner", || {
+    Box::new(MaxMin { rate_knowledge: RateKnowledge::Aware, solver: Solver::Simplex })
+});
+const WATER: Maker =
+    ("water filling", || Box::new(WaterFilling { rate_knowledge: RateKnowledge::Aware }));
+const FINISH: Maker = ("finish-time fairness", || Box::new(FinishTime::new(RateKnowledge::Aware)));
+const MAKESPAN: Maker = ("makespan", || Box::new(Makespan::new(RateKnowledge::Aware)));
 const SUM: Maker = ("sum", || Box::new(SumThroughput::default()));
 const NASH: Maker = ("strategy-proof", || Box::new(StrategyProof));
 
@@ -156,7 +158,7 @@ fn rounds() {
 }
 
 /// The answer and the least processor seconds of three runs.
-fn best<Answer>(run: impl Fn() -> Answer) -> (Answer, f64) {
+fn best<HttpAnswer>(run: impl Fn() -> HttpAnswer) -> (HttpAnswer, f64) {
     let timed = || {
         let stopwatch = Stopwatch::start();
         let answer = run();

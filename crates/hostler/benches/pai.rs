@@ -269,7 +269,7 @@ fn parity() {
     }
 }
 
-fn parity_of(name: &str, rows: &[pai2020::Row], gpus: u32, per_minute: u32) {
+fn parity_of(name: &str, rows: &[pai2020::Pai2020Job], gpus: u32, per_minute: u32) {
     print!("{name:>24} {:>7}", rows.len());
     let mut all = 0.0;
     for (rank, _) in RANKS {

@@ -25,10 +25,10 @@ use std::collections::VecDeque;
 
 pub use heat::{Heat, HeatMap};
 pub use rank::percentile;
-pub use row::Row;
+pub use row::JobFigures;
 pub use saved::Contention;
 pub use series::{Series, SeriesPoints};
-pub use summary::{Group, KindSummary, ModelSummary, Summary, TenantSummary};
+pub use summary::{JobGroup, KindSummary, ModelSummary, Summary, TenantSummary};
 pub use timeline::Timeline;
 
 use crate::cluster::Node;
@@ -57,7 +57,7 @@ pub enum Which {
 /// The accounts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    rows: Vec<Row>,
+    rows: Vec<JobFigures>,
     counts: Counts,
     /// First submission: time-weighted figures count from here.
     opened: Option<Time>,
@@ -197,7 +197,7 @@ impl Metrics {
     }
 
     /// Jobs that are over, in order of their end.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[JobFigures] {
         &self.rows
     }
 
@@ -213,7 +213,7 @@ impl Metrics {
         values
     }
 
-    fn finished(&self) -> impl Iterator<Item = &Row> {
+    fn finished(&self) -> impl Iterator<Item = &JobFigures> {
         self.rows.iter().filter(|row| row.ending() == Ending::Finished)
     }
 
@@ -359,7 +359,7 @@ impl Watch for Metrics {
     fn retired(&mut self, at: Time, _state: &ClusterState, job: &Job) {
         let Phase::Done(ending) = job.phase else { unreachable!("{:?} is over", job.id) };
         let fairness = self.fairness(at, job);
-        self.rows.push(Row::new(at, job, ending, fairness));
+        self.rows.push(JobFigures::new(at, job, ending, fairness));
         self.count_end(at, job, ending);
         self.present.set(at, self.last_end, self.present.value() - 1);
         if job.ledger.first_start.is_some() {
@@ -378,7 +378,7 @@ fn is_resize(state: &ClusterState, lease: &Lease) -> bool {
 }
 
 /// Completion time over run time; none when it did not run.
-fn slowdown(row: &Row) -> Option<f64> {
+fn slowdown(row: &JobFigures) -> Option<f64> {
     (row.run > Span::ZERO).then(|| row.jct.0 as f64 / row.run.0 as f64)
 }
 

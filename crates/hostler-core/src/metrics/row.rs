@@ -6,7 +6,7 @@ use crate::units::{Span, Time};
 
 /// A job that is over.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct JobFigures {
     /// Which.
     pub job: JobId,
     /// Whose.
@@ -25,7 +25,7 @@ pub struct Row {
     packed: u32,
 }
 
-const _: () = assert!(size_of::<Row>() <= 48, "a row grew");
+const _: () = assert!(size_of::<JobFigures>() <= 48, "a row grew");
 
 const INSTANCES_MAX: u32 = (1 << 17) - 1;
 const NO_MODEL: u32 = 127;
@@ -33,13 +33,13 @@ const KINDS: [JobKind; 3] = [JobKind::Training, JobKind::Batch, JobKind::Service
 const ENDINGS: [Ending; 5] =
     [Ending::Finished, Ending::Failed, Ending::Cancelled, Ending::TimedOut, Ending::Rejected];
 
-impl Row {
+impl JobFigures {
     /// The row of `job`, which ended now.
-    pub(super) fn new(at: Time, job: &Job, ending: Ending, fairness: f32) -> Row {
+    pub(super) fn new(at: Time, job: &Job, ending: Ending, fairness: f32) -> JobFigures {
         let instances = job.spec.tasks().min(INSTANCES_MAX);
         let model = main_model(job).map_or(NO_MODEL, |model| model.0);
         let packed = instances | (job.spec.kind as u32) << 17 | (ending as u32) << 19 | model << 22;
-        Row {
+        JobFigures {
             job: job.id,
             tenant: job.spec.tenant,
             submitted: job.submitted,

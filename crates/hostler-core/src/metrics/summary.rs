@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rank::{percentile, ratio};
-use super::{Contention, Integral, JobSums, Metrics, Row, Which, add_by_tenant, slowdown};
+use super::{Contention, Integral, JobFigures, JobSums, Metrics, Which, add_by_tenant, slowdown};
 use crate::id::{ModelId, TenantId};
 use crate::job::{Ending, JobKind};
 use crate::state::ClusterState;
@@ -148,7 +148,7 @@ pub struct Summary {
 
 /// Finished jobs that have something in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Group {
+pub struct JobGroup {
     /// How many.
     pub jobs: u64,
     /// Mean time from submission to end.
@@ -178,7 +178,7 @@ pub struct TenantSummary {
     pub gpu_hours: f64,
     /// Its finished jobs.
     #[serde(flatten)]
-    pub finished: Group,
+    pub finished: JobGroup,
 }
 
 /// Devices and jobs of one GPU model.
@@ -192,7 +192,7 @@ pub struct ModelSummary {
     pub gpu_hours: f64,
     /// Finished jobs that it gave most GPU time.
     #[serde(flatten)]
-    pub finished: Group,
+    pub finished: JobGroup,
 }
 
 /// Jobs of one kind.
@@ -202,7 +202,7 @@ pub struct KindSummary {
     pub kind: JobKind,
     /// Its finished jobs.
     #[serde(flatten)]
-    pub finished: Group,
+    pub finished: JobGroup,
 }
 
 impl Metrics {
@@ -260,10 +260,11 @@ impl Metrics {
         let slowdowns = self.distribution(Which::Slowdown);
         summary.avg_jct_s = self.mean_secs(|row| row.jct, |_| 1);
         summary.avg_wait_s = self.mean_secs(|row| row.wait, |_| 1);
-        summary.avg_jct_instance_weighted_s = self.mean_secs(|row| row.jct, Row::instances);
-        summary.avg_wait_instance_weighted_s = self.mean_secs(|row| row.wait, Row::instances);
+        summary.avg_jct_instance_weighted_s = self.mean_secs(|row| row.jct, JobFigures::instances);
+        summary.avg_wait_instance_weighted_s =
+            self.mean_secs(|row| row.wait, JobFigures::instances);
         summary.avg_slowdown = mean(slowdowns.iter().copied());
-        let bounded = |row: &Row| row.jct.0 as f64 / row.run.max(SHORT_JOB).0 as f64;
+        let bounded = |row: &JobFigures| row.jct.0 as f64 / row.run.max(SHORT_JOB).0 as f64;
         let ran = self.finished().filter(|row| slowdown(row).is_some());
         summary.avg_bounded_slowdown = mean(ran.map(|row| bounded(row).max(1.0)));
         let at = |values: &[f64], percent| percentile(values, percent).unwrap_or(0.0);
@@ -330,7 +331,7 @@ impl Metrics {
         }
     }
 
-    fn mean_secs(&self, value: fn(&Row) -> Span, weight: fn(&Row) -> u32) -> f64 {
+    fn mean_secs(&self, value: fn(&JobFigures) -> Span, weight: fn(&JobFigures) -> u32) -> f64 {
         let (mut sum, mut weights) = (0, 0);
         for row in self.finished() {
             let weight = u128::from(weight(row));
@@ -381,11 +382,11 @@ impl Metrics {
     }
 
     /// Finished jobs in `count` groups by key.
-    fn groups(&self, count: usize, key: fn(&Row) -> Option<usize>) -> Vec<Group> {
+    fn groups(&self, count: usize, key: fn(&JobFigures) -> Option<usize>) -> Vec<JobGroup> {
         let keyed = self.finished().filter_map(|row| Some((key(row)?, row)));
-        let mut rows: Vec<(usize, &Row)> = keyed.collect();
+        let mut rows: Vec<(usize, &JobFigures)> = keyed.collect();
         rows.sort_unstable_by_key(|(key, row)| (*key, row.wait));
-        let mut groups = vec![Group::default(); count];
+        let mut groups = vec![JobGroup::default(); count];
         for same in rows.chunk_by(|(first, _), (second, _)| first == second) {
             groups[same[0].0] = group(same);
         }
@@ -394,7 +395,7 @@ impl Metrics {
 }
 
 /// The figures of jobs that ascend by wait.
-fn group(rows: &[(usize, &Row)]) -> Group {
+fn group(rows: &[(usize, &JobFigures)]) -> JobGroup {
     let count = rows.len() as u128;
     let jct = rows.iter().map(|(_, row)| u128::from(row.jct.0)).sum();
     let wait = rows.iter().map(|(_, row)| u128::from(row.wait.0)).sum();
@@ -402,7 +403,7 @@ fn group(rows: &[(usize, &Row)]) -> Group {
     let mut jcts: Vec<Span> = rows.iter().map(|(_, row)| row.jct).collect();
     jcts.sort_unstable();
     let jct_at = |percent| percentile(&jcts, percent).map_or(0.0, Span::secs_f64);
-    Group {
+    JobGroup {
         jobs: rows.len() as u64,
         avg_jct_s: ratio(jct, count) / 1e6,
         p50_jct_s: jct_at(50),

@@ -24,7 +24,7 @@ pub(super) struct Backlog {
 
 /// What changed since the last question.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct BacklogChanges {
     /// The cache started anew: everything may have changed.
     pub(super) all: bool,
     /// Jobs that left, with what they asked for: they may be over.
@@ -35,7 +35,12 @@ pub(super) struct News {
 
 impl Backlog {
     /// Follows the journal, or starts anew when it does not reach back far enough.
-    pub(super) fn sync(&mut self, view: &View<'_>, order: &dyn Order, sharing: ShareRule) -> News {
+    pub(super) fn sync(
+        &mut self,
+        view: &View<'_>,
+        order: &dyn Order,
+        sharing: ShareRule,
+    ) -> BacklogChanges {
         self.sharing = sharing;
         let journal = view.state().journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
@@ -46,18 +51,18 @@ impl Backlog {
         }
     }
 
-    fn start_anew(&mut self, view: &View<'_>, order: &dyn Order) -> News {
+    fn start_anew(&mut self, view: &View<'_>, order: &dyn Order) -> BacklogChanges {
         self.keys.clear();
         self.order.clear();
-        let mut news = News { all: true, ..News::default() };
+        let mut news = BacklogChanges { all: true, ..BacklogChanges::default() };
         for id in view.pending() {
             news.came.extend(self.add(view, order, *id));
         }
         news
     }
 
-    fn follow(&mut self, view: &View<'_>, order: &dyn Order, changes: &[Change]) -> News {
-        let mut news = News::default();
+    fn follow(&mut self, view: &View<'_>, order: &dyn Order, changes: &[Change]) -> BacklogChanges {
+        let mut news = BacklogChanges::default();
         for change in changes {
             match change {
                 Change::Queued(id) if self.is_known(view, order, *id) => {}

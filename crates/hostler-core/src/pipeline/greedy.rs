@@ -3,23 +3,23 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::backlog::{News, Rank};
-use super::shapes::Queue;
+use super::backlog::{BacklogChanges, Rank};
+use super::shapes::ShapeQueue;
 use super::{Cache, Pipeline, explain_newcomers};
 use crate::plan::Plan;
 use crate::stage::place_job;
 use crate::view::View;
 
 /// The best job of a queue that may fit.
-type Candidate = Reverse<(Rank, Queue)>;
+type Candidate = Reverse<(Rank, ShapeQueue)>;
 
 impl Pipeline {
-    pub(super) fn greedy(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>) {
+    pub(super) fn greedy(&mut self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
         let mut heap = self.candidates(view, news, plan);
         while let Some(Reverse((rank, queue))) = heap.pop() {
             let next = match queue {
-                Queue::Shape(shape, count) => self.try_shape(view, plan, rank, shape, count),
-                Queue::Roles => self.try_roles(view, plan, rank),
+                ShapeQueue::Shape(shape, count) => self.try_shape(view, plan, rank, shape, count),
+                ShapeQueue::Roles => self.try_roles(view, plan, rank),
             };
             heap.extend(next.map(|next| Reverse((next, queue))));
         }
@@ -30,7 +30,7 @@ impl Pipeline {
     fn candidates(
         &mut self,
         view: &View<'_>,
-        news: &News,
+        news: &BacklogChanges,
         plan: &Plan<'_>,
     ) -> BinaryHeap<Candidate> {
         let Cache { shapes, backlog, .. } = &mut self.cache;
@@ -48,7 +48,7 @@ impl Pipeline {
             let shape = shapes.get(id);
             shape.listed = false;
             for (count, jobs) in shape.gangs.range(..=shape.bound) {
-                let head = jobs.first().map(|rank| Reverse((*rank, Queue::Shape(id, *count))));
+                let head = jobs.first().map(|rank| Reverse((*rank, ShapeQueue::Shape(id, *count))));
                 heap.extend(head);
             }
         }
@@ -70,7 +70,7 @@ impl Pipeline {
         if shape.bound < count {
             return None;
         }
-        let queue = Queue::Shape(id, count);
+        let queue = ShapeQueue::Shape(id, count);
         let spec = self.cache.backlog.spec(view, rank.1);
         if plan.has_job(rank.1) {
             return self.cache.shapes.next(queue, rank, spec);
@@ -111,6 +111,6 @@ impl Pipeline {
             let placement = place_job(&*self.place, plan.free_mut(), spec).ok()?;
             plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
         }
-        self.cache.shapes.next(Queue::Roles, rank, spec)
+        self.cache.shapes.next(ShapeQueue::Roles, rank, spec)
     }
 }

@@ -12,11 +12,11 @@ mod strict;
 
 use std::sync::Arc;
 
-use backlog::{Backlog, News};
+use backlog::{Backlog, BacklogChanges};
 use serde::{Deserialize, Serialize};
 pub use share::ShareRule;
 
-use crate::admit::Census;
+use crate::admit::EmptyCluster;
 use crate::capacity::Capacity;
 use crate::id::JobId;
 use crate::job::JobSpec;
@@ -76,7 +76,7 @@ pub struct Pipeline {
 #[derive(Default)]
 pub struct Cache {
     backlog: Backlog,
-    census: Census,
+    empty_cluster: EmptyCluster,
     blocked: Option<strict::Blocked>,
     shapes: shapes::Shapes,
     /// Memory for looks ahead; what is in it means nothing.
@@ -94,7 +94,7 @@ impl Policy for Pipeline {
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
         let mut news = self.cache.backlog.sync(view, &*self.order, self.sharing);
-        self.cache.census.refresh(view);
+        self.cache.empty_cluster.refresh(view);
         self.turn_away(view, &mut news, plan);
         match (self.preempt, self.head) {
             (Preempt::ByRank, _) => self.by_rank(view, &news, plan),
@@ -106,8 +106,8 @@ impl Policy for Pipeline {
 
 impl Pipeline {
     /// Rejects newcomers that can never run.
-    fn turn_away(&mut self, view: &View<'_>, news: &mut News, plan: &mut Plan<'_>) {
-        let Cache { census, backlog, .. } = &mut self.cache;
+    fn turn_away(&mut self, view: &View<'_>, news: &mut BacklogChanges, plan: &mut Plan<'_>) {
+        let Cache { empty_cluster, backlog, .. } = &mut self.cache;
         let (place, sharing) = (&*self.place, self.sharing);
         news.came.retain(|(_, id)| {
             let spec = match sharing {
@@ -116,7 +116,7 @@ impl Pipeline {
                 // day is no promise.
                 ShareRule::Requests | ShareRule::Packed => asked(view, *id),
             };
-            match census.objection(view, spec, place) {
+            match empty_cluster.objection(view, spec, place) {
                 Some(reason) => plan.reject(*id, reason).is_err(),
                 None => true,
             }
@@ -138,7 +138,12 @@ fn explain(view: &View<'_>, plan: &mut Plan<'_>, rank: &backlog::Rank, reason: R
 }
 
 /// Tells newcomers that were not planned for that they do not fit.
-fn explain_newcomers(view: &View<'_>, plan: &mut Plan<'_>, backlog: &Backlog, news: &News) {
+fn explain_newcomers(
+    view: &View<'_>,
+    plan: &mut Plan<'_>,
+    backlog: &Backlog,
+    news: &BacklogChanges,
+) {
     for rank in &news.came {
         let job = view.job(rank.1).expect("a waiting job is not over");
         if job.reason == Reason::New && !plan.has_job(rank.1) {

@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::backlog::{News, Rank};
+use super::backlog::{BacklogChanges, Rank};
 use super::{Cache, Head, Pipeline, explain, explain_newcomers};
 use crate::capacity::Capacity;
 use crate::decision::{StopHow, StopWhy};
-use crate::hope::Hope;
+use crate::fit_bound::FitBound;
 use crate::id::LeaseId;
 use crate::job::JobSpec;
 use crate::limits::PREEMPTORS_PER_STEP_MAX;
@@ -43,7 +43,7 @@ struct Pass {
 }
 
 impl Pipeline {
-    pub(super) fn by_rank(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>) {
+    pub(super) fn by_rank(&mut self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
         let Cache { shapes, backlog, .. } = &mut self.cache;
         shapes.follow(view, backlog, news);
         let spare = std::mem::take(&mut self.cache.spare);
@@ -152,11 +152,11 @@ impl Pipeline {
         };
         let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan, rank));
         let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
-        let hope = Hope::new(spec, short);
+        let fit_bound = FitBound::new(spec, short);
         // The claim leaves all others their place.
-        let of_use = |runner: &&Runner| hope.concerns(later, &runner.placement);
+        let of_use = |runner: &&Runner| fit_bound.concerns(later, &runner.placement);
         let of_use: Vec<&Runner> = runners[first..].iter().filter(of_use).collect();
-        let Some((lifted, claim)) = self.lift_until_fit(later, &of_use, spec, hope) else {
+        let Some((lifted, claim)) = self.lift_until_fit(later, &of_use, spec, fit_bound) else {
             return false;
         };
         later.book(&claim).expect("the rule chose free resources");
@@ -180,11 +180,11 @@ impl Pipeline {
         later: &mut Capacity,
         runners: &[&Runner],
         spec: &JobSpec,
-        mut hope: Hope<'_>,
+        mut fit_bound: FitBound<'_>,
     ) -> Option<(usize, Placement)> {
         for (at, runner) in runners.iter().rev().enumerate() {
-            hope.release(later, &runner.placement);
-            if hope.is_worth_a_search(later)
+            fit_bound.release(later, &runner.placement);
+            if fit_bound.is_worth_a_search(later)
                 && let Ok(claim) = place_job(&*self.place, later, spec)
             {
                 return Some((at + 1, claim));

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::backlog::{Backlog, News, Rank};
+use super::backlog::{Backlog, BacklogChanges, Rank};
 use crate::capacity::{Capacity, NodeFree};
 use crate::id::NodeId;
 use crate::job::{Demand, JobSpec};
@@ -29,7 +29,7 @@ pub(super) struct Shapes {
 /// Where a job waits: among jobs with one role of a shape and a number of tasks, or among those
 /// with the same several roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Queue {
+pub(super) enum ShapeQueue {
     Shape(usize, u32),
     Roles,
 }
@@ -118,7 +118,12 @@ impl Shapes {
     }
 
     /// Takes in who left and who came; the answer is the shapes of those who came.
-    pub(super) fn follow(&mut self, view: &View<'_>, backlog: &Backlog, news: &News) -> Vec<usize> {
+    pub(super) fn follow(
+        &mut self,
+        view: &View<'_>,
+        backlog: &Backlog,
+        news: &BacklogChanges,
+    ) -> Vec<usize> {
         if news.all {
             self.clear();
         }
@@ -131,21 +136,23 @@ impl Shapes {
     }
 
     /// The best job of every queue.
-    pub(super) fn heads(&self) -> impl Iterator<Item = (Rank, Queue)> {
+    pub(super) fn heads(&self) -> impl Iterator<Item = (Rank, ShapeQueue)> {
         let shapes = self.ids.values().flat_map(|&id| {
             let queues = self.shapes[id].gangs.iter();
-            queues.filter_map(move |(count, jobs)| Some((*jobs.first()?, Queue::Shape(id, *count))))
+            queues.filter_map(move |(count, jobs)| {
+                Some((*jobs.first()?, ShapeQueue::Shape(id, *count)))
+            })
         });
         shapes.chain(self.role_heads())
     }
 
     /// The best of the jobs with several roles, one for each list of roles.
-    pub(super) fn role_heads(&self) -> impl Iterator<Item = (Rank, Queue)> {
-        self.roles.values().filter_map(|jobs| Some((*jobs.first()?, Queue::Roles)))
+    pub(super) fn role_heads(&self) -> impl Iterator<Item = (Rank, ShapeQueue)> {
+        self.roles.values().filter_map(|jobs| Some((*jobs.first()?, ShapeQueue::Roles)))
     }
 
     /// The next job of a queue after one that started.
-    pub(super) fn next(&self, queue: Queue, rank: Rank, spec: &JobSpec) -> Option<Rank> {
+    pub(super) fn next(&self, queue: ShapeQueue, rank: Rank, spec: &JobSpec) -> Option<Rank> {
         self.after(queue, rank, spec).next()
     }
 
@@ -154,22 +161,22 @@ impl Shapes {
         &self,
         view: &View<'_>,
         backlog: &Backlog,
-        queue: Queue,
+        queue: ShapeQueue,
         rank: Rank,
     ) -> Option<Rank> {
         let spec = backlog.spec(view, rank.1);
         let mem = match queue {
-            Queue::Shape(..) => spec.gangs[0].demand.mem,
-            Queue::Roles => return None,
+            ShapeQueue::Shape(..) => spec.gangs[0].demand.mem,
+            ShapeQueue::Roles => return None,
         };
         self.after(queue, rank, spec)
             .find(|next| backlog.spec(view, next.1).gangs[0].demand.mem < mem)
     }
 
-    fn after(&self, queue: Queue, rank: Rank, spec: &JobSpec) -> impl Iterator<Item = Rank> {
+    fn after(&self, queue: ShapeQueue, rank: Rank, spec: &JobSpec) -> impl Iterator<Item = Rank> {
         let jobs = match queue {
-            Queue::Shape(id, count) => self.shapes[id].gangs.get(&count),
-            Queue::Roles => self.roles.get(&roles_of(spec)),
+            ShapeQueue::Shape(id, count) => self.shapes[id].gangs.get(&count),
+            ShapeQueue::Roles => self.roles.get(&roles_of(spec)),
         };
         let after = (Bound::Excluded(rank), Bound::Unbounded);
         jobs.into_iter().flat_map(move |jobs| jobs.range(after).copied())

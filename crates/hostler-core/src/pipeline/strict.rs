@@ -2,7 +2,7 @@
 
 use super::{Pipeline, explain};
 use crate::id::JobId;
-use crate::pipeline::backlog::News;
+use crate::pipeline::backlog::BacklogChanges;
 use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::stage::place_job;
@@ -15,7 +15,7 @@ pub(super) struct Blocked {
 }
 
 impl Pipeline {
-    pub(super) fn strict(&mut self, view: &View<'_>, news: &News, plan: &mut Plan<'_>) {
+    pub(super) fn strict(&mut self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
         let mut head = None;
         for rank in self.cache.backlog.iter() {
             if plan.has_job(rank.1) {

@@ -51,7 +51,7 @@ impl ClusterState {
         if let Some(alarm) = self.alarm_of(lease) {
             self.alarms.remove(&(alarm, id));
         }
-        self.doomed.remove(&id);
+        self.must_stop.remove(&id);
         let now = self.now;
         let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
         let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");

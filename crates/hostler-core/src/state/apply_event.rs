@@ -157,7 +157,7 @@ impl ClusterState {
                 self.interrupted(lease_id, StopWhy::NodeFailed, watch);
             } else if lease.stop.is_none() {
                 // Tasks of the gang may still run elsewhere: they stay booked until they stopped.
-                self.doomed.insert(lease_id, StopWhy::NodeFailed);
+                self.must_stop.insert(lease_id, StopWhy::NodeFailed);
             }
         }
         watch.node_changed(self.now, self, &self.nodes[id.index()]);
@@ -224,7 +224,7 @@ impl ClusterState {
             phase_since: self.now,
             admitted: false,
             cancelled: false,
-            dealings: None,
+            share_accounts: None,
         };
         self.note_change();
         watch.submitted(self.now, &job);
@@ -257,7 +257,7 @@ impl ClusterState {
             None => self.finish(id, Ending::Cancelled, watch),
             Some(lease) => {
                 if self.lease(lease).is_some_and(|lease| lease.stop.is_none()) {
-                    self.doomed.insert(lease, StopWhy::Cancelled);
+                    self.must_stop.insert(lease, StopWhy::Cancelled);
                 }
             }
         }

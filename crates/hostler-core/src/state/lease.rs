@@ -73,7 +73,7 @@ impl ClusterState {
         if let Some(alarm) = self.alarm_of(&lease) {
             self.alarms.remove(&(alarm, id));
         }
-        self.doomed.remove(&id);
+        self.must_stop.remove(&id);
         self.unlink_nodes(id, &lease.placement);
         self.settle_lease(&lease);
         self.note_service(&lease);

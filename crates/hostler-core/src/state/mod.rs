@@ -25,7 +25,7 @@ use crate::job::{Job, JobSpec};
 use crate::limits::{STOP_ATTEMPTS_MAX, USES_SEEN_MIN};
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
-use crate::table::Table;
+use crate::table::IdWindow;
 use crate::units::{Milli, Rate, Time};
 use turns::Turns;
 
@@ -41,8 +41,8 @@ pub struct ClusterState {
     /// Number of nodes that never come back.
     retired: usize,
     pub(crate) capacity: Capacity,
-    jobs: Table<Job>,
-    leases: Table<Lease>,
+    jobs: IdWindow<Job>,
+    leases: IdWindow<Lease>,
     /// CPU and memory that leases hold, by node: booked apart from what is free.
     node_held: Vec<[u32; 2]>,
     /// Compute and memory that leases hold, by device.
@@ -54,7 +54,7 @@ pub struct ClusterState {
     /// Stops to ask for again, time limits and ends of leases.
     alarms: BTreeSet<(Time, LeaseId)>,
     /// Leases that must end whatever the policy says.
-    doomed: BTreeMap<LeaseId, StopWhy>,
+    must_stop: BTreeMap<LeaseId, StopWhy>,
     loads: BTreeMap<JobId, u64>,
     /// What jobs of a group were seen to use of their GPUs.
     uses: BTreeMap<(TenantId, GroupId), Seen>,
@@ -89,7 +89,7 @@ impl PartialEq for ClusterState {
             && self.pending == other.pending
             && self.by_end == other.by_end
             && self.alarms == other.alarms
-            && self.doomed == other.doomed
+            && self.must_stop == other.must_stop
             && self.loads == other.loads
             && self.uses == other.uses
             && self.wake_at == other.wake_at
@@ -270,8 +270,8 @@ impl ClusterState {
     }
 
     /// Leases that must end whatever the policy says, and why.
-    pub(crate) fn doomed(&self) -> impl Iterator<Item = (LeaseId, StopWhy)> {
-        self.doomed.iter().map(|(lease, why)| (*lease, *why))
+    pub(crate) fn must_stop(&self) -> impl Iterator<Item = (LeaseId, StopWhy)> {
+        self.must_stop.iter().map(|(lease, why)| (*lease, *why))
     }
 
     /// Leases for which something is due by now.

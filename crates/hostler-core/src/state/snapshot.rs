@@ -12,7 +12,7 @@ use crate::id::{DeviceId, GroupId, JobId, LeaseId, ProfileKey, TenantId};
 use crate::job::{Job, Phase};
 use crate::placement::Lease;
 use crate::profile::Profile;
-use crate::table::Table;
+use crate::table::IdWindow;
 use crate::units::Time;
 
 /// The facts of a state.
@@ -31,7 +31,7 @@ pub struct Snapshot {
     leases: Vec<Lease>,
     next_lease: u32,
     starting: Vec<(Time, LeaseId)>,
-    doomed: Vec<(LeaseId, StopWhy)>,
+    must_stop: Vec<(LeaseId, StopWhy)>,
     loads: Vec<(JobId, u64)>,
     uses: Vec<((TenantId, GroupId), Seen)>,
     wake_at: Option<Time>,
@@ -60,7 +60,7 @@ impl ClusterState {
             leases: self.leases.iter().cloned().collect(),
             next_lease: self.leases.next_id(),
             starting: self.starting.iter().copied().collect(),
-            doomed: self.doomed.iter().map(|(lease, why)| (*lease, *why)).collect(),
+            must_stop: self.must_stop.iter().map(|(lease, why)| (*lease, *why)).collect(),
             loads: self.loads.iter().map(|(job, load)| (*job, *load)).collect(),
             uses: self.uses.iter().map(|(group, seen)| (*group, *seen)).collect(),
             wake_at: self.wake_at,
@@ -79,7 +79,7 @@ impl ClusterState {
             tenants: snapshot.tenants,
             profiles: snapshot.profiles.into_iter().collect(),
             starting: snapshot.starting.into(),
-            doomed: snapshot.doomed.into_iter().collect(),
+            must_stop: snapshot.must_stop.into_iter().collect(),
             loads: snapshot.loads.into_iter().collect(),
             uses: snapshot.uses.into_iter().collect(),
             wake_at: snapshot.wake_at,
@@ -100,9 +100,9 @@ impl ClusterState {
         let pending = snapshot.jobs.iter().filter(|job| job.phase == Phase::Pending);
         state.pending = pending.map(|job| job.id).collect();
         let jobs = snapshot.jobs.into_iter().map(|job| (job.id.0, job));
-        state.jobs = Table::restore(snapshot.next_job, jobs);
+        state.jobs = IdWindow::restore(snapshot.next_job, jobs);
         let leases = snapshot.leases.into_iter().map(|lease| (lease.id.0, lease));
-        state.leases = Table::restore(snapshot.next_lease, leases);
+        state.leases = IdWindow::restore(snapshot.next_lease, leases);
         state.restore_bookings();
         state
     }

@@ -8,7 +8,7 @@ use super::ClusterState;
 use crate::id::{JobId, ModelId};
 use crate::job::Job;
 use crate::placement::Lease;
-use crate::target::{Account, Dealings, Round, Solution, Standing, Team, Turn};
+use crate::target::{Account, Round, ShareAccounts, Solution, SolveRecord, Team, Turn};
 use crate::units::{Span, Time};
 
 /// Shares of time and rounds.
@@ -63,7 +63,7 @@ impl ClusterState {
 
     /// The turn of a job in this round.
     pub fn turn(&self, job: JobId) -> Option<Turn> {
-        let (number, turn) = self.dealings(job)?.turn?;
+        let (number, turn) = self.share_accounts(job)?.turn?;
         (self.round()?.number == number).then_some(turn)
     }
 
@@ -71,7 +71,7 @@ impl ClusterState {
     /// settlement.
     pub fn account(&self, team: Team, model: ModelId) -> Account {
         let account = match team.second {
-            None => self.dealings(team.first).and_then(|own| own.accounts.get(model.index())),
+            None => self.share_accounts(team.first).and_then(|own| own.accounts.get(model.index())),
             Some(_) => self.turns.pairs.get(&(team, model)),
         };
         account.copied().unwrap_or_default()
@@ -83,22 +83,22 @@ impl ClusterState {
     }
 
     /// Where a job stood when it was last solved for.
-    pub fn standing(&self, job: JobId) -> Option<Standing> {
-        self.dealings(job)?.standing
+    pub fn solve_record(&self, job: JobId) -> Option<SolveRecord> {
+        self.share_accounts(job)?.solve_record
     }
 
-    fn dealings(&self, job: JobId) -> Option<&Dealings> {
-        self.jobs.get(job.0)?.dealings.as_deref()
+    fn share_accounts(&self, job: JobId) -> Option<&ShareAccounts> {
+        self.jobs.get(job.0)?.share_accounts.as_deref()
     }
 
     /// What rounds keep of a job that is not over, made when there is nothing yet.
-    fn dealings_mut(&mut self, job: JobId) -> Option<&mut Dealings> {
-        Some(self.jobs.get_mut(job.0)?.dealings.get_or_insert_default())
+    fn share_accounts_mut(&mut self, job: JobId) -> Option<&mut ShareAccounts> {
+        Some(self.jobs.get_mut(job.0)?.share_accounts.get_or_insert_default())
     }
 
     fn account_mut(&mut self, team: Team, model: ModelId) -> Option<&mut Account> {
         match team.second {
-            None => self.dealings_mut(team.first).map(|own| own.account(model)),
+            None => self.share_accounts_mut(team.first).map(|own| own.account(model)),
             Some(_) => Some(self.turns.pairs.entry((team, model)).or_default()),
         }
     }
@@ -186,7 +186,7 @@ impl ClusterState {
     }
 
     fn set_turn(&mut self, job: JobId, number: u64, turn: Turn) {
-        if let Some(own) = self.dealings_mut(job) {
+        if let Some(own) = self.share_accounts_mut(job) {
             own.turn = Some((number, turn));
         }
     }
@@ -201,10 +201,10 @@ impl ClusterState {
     pub(super) fn solved(&mut self, based_on: u64, solution: &Solution) {
         self.settle();
         let elapsed = self.turns.solved.map_or(Span::ZERO, |(at, _)| self.now.since(at));
-        let jobs = self.jobs.iter_mut().filter_map(|job| job.dealings.as_deref_mut());
+        let jobs = self.jobs.iter_mut().filter_map(|job| job.share_accounts.as_deref_mut());
         for own in jobs {
             own.accounts.iter_mut().for_each(|account| account.close(elapsed));
-            own.standing = None;
+            own.solve_record = None;
         }
         self.turns.pairs.values_mut().for_each(|account| account.close(elapsed));
         for target in &solution.targets {
@@ -215,9 +215,9 @@ impl ClusterState {
             }
         }
         self.turns.pairs.retain(|_, account| *account != Account::default());
-        for standing in &solution.standings {
-            if let Some(own) = self.dealings_mut(standing.job) {
-                own.standing = Some(*standing);
+        for solve_record in &solution.solve_records {
+            if let Some(own) = self.share_accounts_mut(solve_record.job) {
+                own.solve_record = Some(*solve_record);
             }
         }
         self.turns.solved = Some((self.now, based_on));
@@ -255,7 +255,7 @@ impl ClusterState {
         if !self.turns.pairs.is_empty() {
             self.turns.pairs.retain(|(team, _), _| !team.has(id));
         }
-        let turn = job.dealings.as_deref().and_then(|own| own.turn);
+        let turn = job.share_accounts.as_deref().and_then(|own| own.turn);
         let Some((number, turn)) = turn else { return };
         let other = turn.team.members().find(|member| *member != id);
         // The other of a pair keeps its turn, by itself.

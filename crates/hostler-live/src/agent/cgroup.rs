@@ -40,14 +40,14 @@ pub fn prepare(data: &Path) -> io::Result<PathBuf> {
 
 /// A group for one task.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct ControlGroup {
     path: PathBuf,
 }
 
-impl Group {
+impl ControlGroup {
     /// The group of this name below `jobs`, whether it is there or not.
-    pub fn named(jobs: &Path, name: &str) -> Group {
-        Group { path: jobs.join(name) }
+    pub fn named(jobs: &Path, name: &str) -> ControlGroup {
+        ControlGroup { path: jobs.join(name) }
     }
 
     /// Makes the group with limits; zero is none.

@@ -112,7 +112,9 @@ pub(super) async fn keep(daemon: Daemon, inbox: mpsc::Sender<Incoming>) -> Agent
                     return AgentError::Stopped;
                 }
             }
-            Err(Fault::Unwanted(status)) if !known => return AgentError::Unwanted { status },
+            Err(ConnectFault::Unwanted(status)) if !known => {
+                return AgentError::Unwanted { status };
+            }
             Err(fault) => tracing::warn!(%fault, "cannot connect to the daemon"),
         }
         if begun.elapsed() > Duration::from_millis(GOOD_MS) {
@@ -125,7 +127,7 @@ pub(super) async fn keep(daemon: Daemon, inbox: mpsc::Sender<Incoming>) -> Agent
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum ConnectFault {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("{0}")]
@@ -138,25 +140,26 @@ enum Fault {
     Letters,
 }
 
-async fn connect(daemon: &Daemon) -> Result<Socket, Fault> {
+async fn connect(daemon: &Daemon) -> Result<Socket, ConnectFault> {
     let limit = Duration::from_secs(CONNECT_SECS_MAX);
-    timeout(limit, connect_now(daemon)).await.map_err(|_| Fault::Slow)?
+    timeout(limit, connect_now(daemon)).await.map_err(|_| ConnectFault::Slow)?
 }
 
-async fn connect_now(daemon: &Daemon) -> Result<Socket, Fault> {
+async fn connect_now(daemon: &Daemon) -> Result<Socket, ConnectFault> {
     let stream = TcpStream::connect((daemon.host.as_str(), daemon.port)).await?;
     stream.set_nodelay(true)?;
     let stream: Box<dyn Bytes> = match &daemon.tls {
         None => Box::new(stream),
         Some(tls) => {
-            let name = ServerName::try_from(daemon.host.clone()).map_err(|_| Fault::Letters)?;
+            let name =
+                ServerName::try_from(daemon.host.clone()).map_err(|_| ConnectFault::Letters)?;
             Box::new(TlsConnector::from(tls.clone()).connect(name, stream).await?)
         }
     };
     let host =
         if daemon.host.contains(':') { format!("[{}]", daemon.host) } else { daemon.host.clone() };
     let mut request = format!("ws://{host}:{}{AGENT_PATH}", daemon.port).into_client_request()?;
-    let bearer = format!("Bearer {}", daemon.token).parse().map_err(|_| Fault::Letters)?;
+    let bearer = format!("Bearer {}", daemon.token).parse().map_err(|_| ConnectFault::Letters)?;
     request.headers_mut().insert(AUTHORIZATION, bearer);
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE_BYTES_MAX))
@@ -164,7 +167,7 @@ async fn connect_now(daemon: &Daemon) -> Result<Socket, Fault> {
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(WebSocketError::Http(answer)) if [401, 403].contains(&answer.status().as_u16()) => {
-            Err(Fault::Unwanted(answer.status().as_u16()))
+            Err(ConnectFault::Unwanted(answer.status().as_u16()))
         }
         Err(fault) => Err(fault.into()),
     }
@@ -211,7 +214,7 @@ async fn receive_all(
         let Message::Text(text) = message? else { continue };
         match serde_json::from_str::<ToAgent>(&text) {
             Ok(message) => {
-                let said = Incoming::Happened(AgentInput::Said { session, message });
+                let said = Incoming::Happened(AgentInput::MachineOverrides { session, message });
                 if inbox.send(said).await.is_err() {
                     return Ok(());
                 }

@@ -9,7 +9,7 @@ use crate::wire::Machine;
 
 /// What people may say about a machine instead of letting it be found.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct MachineOverrides {
     /// Name of the node; the host's name by default.
     pub name: Option<String>,
     /// Where other nodes reach it; by default the address from which it reaches the daemon.
@@ -23,7 +23,7 @@ pub struct Said {
 }
 
 /// Finds out what this machine is. `daemon` is host and port, for the address.
-pub fn machine(said: &Said, gpus: &Gpus, daemon: &str) -> Machine {
+pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
     let kind = gpus.kind();
     Machine {
         name: said.name.clone().unwrap_or_else(host_name),

@@ -36,7 +36,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::core::{AgentCore, AgentInput};
-use self::discover::Said;
+use self::discover::MachineOverrides;
 use self::folder::DataFolder;
 use self::gpus::Gpus;
 use self::journal::Journal;
@@ -59,7 +59,7 @@ pub struct AgentOptions {
     /// Where it keeps what must survive it.
     pub data: PathBuf,
     /// What is said about the machine.
-    pub said: Said,
+    pub said: MachineOverrides,
     /// Its GPUs.
     pub gpus: Gpus,
     /// How jobs run.

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::access::{Access, Server};
-use super::{Answer, Ask, ClientError, full_path, pin, refused};
+use super::{Ask, ClientError, HttpAnswer, full_path, pin, refused};
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_SECS_MAX, CONNECT_SECS_MAX, LINE_BYTES_MAX};
 
 /// A way to a server.
@@ -48,7 +48,7 @@ impl Connection {
     }
 
     /// Asks and reads the whole answer.
-    pub async fn ask(&mut self, ask: &Ask<'_>) -> Result<Answer, ClientError> {
+    pub async fn ask(&mut self, ask: &Ask<'_>) -> Result<HttpAnswer, ClientError> {
         let limit = Duration::from_secs(ANSWER_SECS_MAX);
         match timeout(limit, self.exchange(ask)).await {
             Ok(answer) => answer,
@@ -59,14 +59,14 @@ impl Connection {
         }
     }
 
-    async fn exchange(&mut self, ask: &Ask<'_>) -> Result<Answer, ClientError> {
+    async fn exchange(&mut self, ask: &Ask<'_>) -> Result<HttpAnswer, ClientError> {
         let response = self.send(ask).await?;
         let status = response.status();
         let etag = response.headers().get(header::ETAG);
         let etag = etag.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
-        Ok(Answer { status, etag, body })
+        Ok(HttpAnswer { status, etag, body })
     }
 
     /// Reads the answer line by line.
@@ -84,7 +84,7 @@ impl Connection {
         if !status.is_success() {
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
-            return Err(refused(&Answer { status, etag: None, body }));
+            return Err(refused(&HttpAnswer { status, etag: None, body }));
         }
         let mut rest = Vec::new();
         while let Ok(Some(frame)) = timeout(pause, body.frame()).await {

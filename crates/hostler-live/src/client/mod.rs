@@ -123,7 +123,7 @@ pub struct Ask<'a> {
 }
 
 /// An answer, whatever it says.
-pub struct Answer {
+pub struct HttpAnswer {
     /// Its status.
     pub status: StatusCode,
     /// Version of what it shows.
@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// Asks and gives whatever answer comes.
-    pub fn ask(&mut self, ask: &Ask<'_>) -> Result<Answer, ClientError> {
+    pub fn ask(&mut self, ask: &Ask<'_>) -> Result<HttpAnswer, ClientError> {
         self.runtime.block_on(self.connection.ask(ask))
     }
 
@@ -229,7 +229,7 @@ fn json(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("the words of the interface have only text as keys")
 }
 
-fn refused(answer: &Answer) -> ClientError {
+fn refused(answer: &HttpAnswer) -> ClientError {
     let Problem { error, hint } = serde_json::from_slice(&answer.body).unwrap_or_else(|_| {
         let error = format!("the server answered {}", answer.status);
         Problem { error, hint: String::new() }

@@ -253,8 +253,8 @@ impl Host {
         let leases = self.engine.state().node(node).leases.clone();
         for lease in leases {
             if reported.contains(&lease) {
-                let stay = self.stays.get(&lease).filter(|stay| !stay.parts[&node].is_over());
-                if let Some(how) = stay.and_then(|stay| stay.stop) {
+                let run = self.lease_runs.get(&lease).filter(|run| !run.parts[&node].is_over());
+                if let Some(how) = run.and_then(|run| run.stop) {
                     self.tell_stop(lease, node, how);
                 }
             } else {
@@ -299,7 +299,7 @@ impl Host {
         self.agents.put(row.clone(), self.now, self.settings.fence);
         self.draft.rows.push(Row::Node(row));
         self.fact(Event::NodeUp { node: id, spec });
-        self.release_misfits();
+        self.release_unplaceable();
         id
     }
 
@@ -361,7 +361,7 @@ impl Host {
 
     /// A node is in no state to start jobs, and would take the whole queue; it is tried again when
     /// a silent one would have been left alone for as long.
-    pub(super) fn let_rest(&mut self, id: NodeId) {
+    pub(super) fn quarantine(&mut self, id: NodeId) {
         if let Some(live) = self.agents.nodes.get_mut(&id) {
             live.rests_until = self.now + self.settings.silent;
             self.refresh_health(id);

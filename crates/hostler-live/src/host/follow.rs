@@ -14,9 +14,9 @@ use crate::store::{JobRow, Row};
 
 /// What the engine told since it was last asked.
 #[derive(Default)]
-pub(super) struct Gathered(Vec<Told>);
+pub(super) struct Gathered(Vec<WatchEvent>);
 
-enum Told {
+enum WatchEvent {
     Began(JobId, LeaseId),
     Ended(JobId, LeaseId),
     Retired(Box<Job>),
@@ -30,15 +30,15 @@ impl Gathered {
 
 impl Watch for Gathered {
     fn began(&mut self, _: Time, _: &ClusterState, job: &Job, lease: &Lease) {
-        self.0.push(Told::Began(job.id, lease.id));
+        self.0.push(WatchEvent::Began(job.id, lease.id));
     }
 
     fn ended(&mut self, _: Time, _: &ClusterState, job: &Job, lease: &Lease) {
-        self.0.push(Told::Ended(job.id, lease.id));
+        self.0.push(WatchEvent::Ended(job.id, lease.id));
     }
 
     fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
-        self.0.push(Told::Retired(Box::new(job.clone())));
+        self.0.push(WatchEvent::Retired(Box::new(job.clone())));
     }
 }
 
@@ -47,15 +47,15 @@ impl Host {
     pub(super) fn gather(&mut self) {
         for told in std::mem::take(&mut self.engine.watch_mut().0) {
             match told {
-                Told::Began(job, lease) => self.began(job, lease),
-                Told::Ended(job, lease) => {
+                WatchEvent::Began(job, lease) => self.began(job, lease),
+                WatchEvent::Ended(job, lease) => {
                     self.draft.touched.insert(job.0);
-                    self.forget_stay(lease);
+                    self.forget_run(lease);
                     if let Some(live) = self.jobs.get(&job.0) {
                         self.tenants.leased(&live.row.tenant, false);
                     }
                 }
-                Told::Retired(job) => self.retired(&job),
+                WatchEvent::Retired(job) => self.retired(&job),
             }
         }
     }

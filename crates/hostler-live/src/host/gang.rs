@@ -18,7 +18,7 @@ use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
 const TELL_AGAIN: Span = Span::from_secs(30);
 
 /// One stay.
-pub(super) struct Stay {
+pub(super) struct LeaseRun {
     pub(super) job: JobId,
     /// What each node said last.
     pub(super) parts: BTreeMap<NodeId, PartStage>,
@@ -66,11 +66,11 @@ impl PartStage {
     }
 }
 
-impl Stay {
-    pub(super) fn new(lease: &Lease) -> Stay {
+impl LeaseRun {
+    pub(super) fn new(lease: &Lease) -> LeaseRun {
         let nodes = lease.placement.parts.iter().map(|part| part.node);
         let parts = nodes.map(|node| (node, PartStage::Ordered)).collect();
-        Stay {
+        LeaseRun {
             job: lease.job,
             parts,
             stop: lease.stop.map(|stop| stop.how),
@@ -101,30 +101,30 @@ impl Stay {
 
 impl Host {
     /// Tells the agents of a new lease to start it.
-    pub(super) fn begin_stay(&mut self, lease: LeaseId) {
+    pub(super) fn begin_run(&mut self, lease: LeaseId) {
         // A fault of one part may have ended it in the meantime.
         let Some(known) = self.engine.state().lease(lease) else { return };
-        let stay = Stay::new(known);
-        let nodes: Vec<NodeId> = stay.parts.keys().copied().collect();
-        self.stays.insert(lease, stay);
+        let run = LeaseRun::new(known);
+        let nodes: Vec<NodeId> = run.parts.keys().copied().collect();
+        self.lease_runs.insert(lease, run);
         nodes.into_iter().for_each(|node| self.tell_start(lease, node));
     }
 
     /// Tells the agents of a lease to end it.
-    pub(super) fn end_stay(&mut self, lease: LeaseId, how: StopHow) {
-        let Some(stay) = self.stays.get_mut(&lease) else { return };
-        self.draft.touched.insert(stay.job.0);
-        let told_now = stay.stop.replace(how) == Some(how);
-        let told_now = |node: &NodeId| told_now && stay.told.get(node) == Some(&self.now);
-        let left: Vec<NodeId> = unfinished(stay).filter(|node| !told_now(node)).collect();
+    pub(super) fn end_run(&mut self, lease: LeaseId, how: StopHow) {
+        let Some(run) = self.lease_runs.get_mut(&lease) else { return };
+        self.draft.touched.insert(run.job.0);
+        let told_now = run.stop.replace(how) == Some(how);
+        let told_now = |node: &NodeId| told_now && run.told.get(node) == Some(&self.now);
+        let left: Vec<NodeId> = unfinished(run).filter(|node| !told_now(node)).collect();
         left.into_iter().for_each(|node| self.tell_stop(lease, node, how));
         self.judge(lease);
     }
 
     /// A lease is over in the state: its agents may forget it once that is safe.
-    pub(super) fn forget_stay(&mut self, lease: LeaseId) {
-        let Some(stay) = self.stays.remove(&lease) else { return };
-        for (node, part) in stay.parts {
+    pub(super) fn forget_run(&mut self, lease: LeaseId) {
+        let Some(run) = self.lease_runs.remove(&lease) else { return };
+        for (node, part) in run.parts {
             let Some(session) = self.agents.session(node) else { continue };
             let message = if part.is_over() {
                 ToAgent::Forget { lease }
@@ -138,7 +138,7 @@ impl Host {
     /// Takes in what an agent says about a lease.
     pub(super) fn report(&mut self, node: NodeId, report: LeaseReport) {
         let LeaseReport { lease, stage } = report;
-        let part = self.stays.get_mut(&lease).and_then(|stay| stay.parts.get_mut(&node));
+        let part = self.lease_runs.get_mut(&lease).and_then(|run| run.parts.get_mut(&node));
         let Some(part) = part.filter(|part| **part != PartStage::Gone) else {
             return self.report_on_nothing(node, lease, &stage);
         };
@@ -158,16 +158,16 @@ impl Host {
             Stage::Ended { exits, .. } => PartStage::Done(first_failure(exits).is_none()),
             Stage::Unknown => PartStage::Interrupted(None),
         };
-        let stay = self.stays.get_mut(&lease).expect("looked up above");
+        let run = self.lease_runs.get_mut(&lease).expect("looked up above");
         match stage {
             Stage::Ended { exits, interrupted: false } => {
-                stay.failure = stay.failure.or(first_failure(&exits));
+                run.failure = run.failure.or(first_failure(&exits));
             }
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
                 self.note_fault(lease, fault);
                 if of_machine {
-                    self.let_rest(node);
+                    self.quarantine(node);
                 }
             }
             _ => {}
@@ -189,7 +189,7 @@ impl Host {
     }
 
     fn note_fault(&mut self, lease: LeaseId, fault: String) {
-        let job = self.stays.get(&lease).map(|stay| stay.job.0);
+        let job = self.lease_runs.get(&lease).map(|run| run.job.0);
         if let Some(live) = job.and_then(|job| self.jobs.get_mut(&job)) {
             live.row.facts.reason = format!("its start failed: {fault}");
             live.changed = true;
@@ -202,14 +202,14 @@ impl Host {
     pub(super) fn not_held(&mut self, node: NodeId, lease: LeaseId) {
         let known_to_run =
             self.engine.state().lease(lease).is_some_and(|lease| lease.started.is_some());
-        let Some(stay) = self.stays.get_mut(&lease) else { return };
-        let Some(part) = stay.parts.get_mut(&node) else { return };
+        let Some(run) = self.lease_runs.get_mut(&lease) else { return };
+        let Some(part) = run.parts.get_mut(&node) else { return };
         if part.is_over() {
             return;
         }
         // A machine that changed may not have what the order names.
         let startable = !known_to_run && !self.agents.has_changed(node);
-        if *part == PartStage::Ordered && stay.stop.is_none() && startable {
+        if *part == PartStage::Ordered && run.stop.is_none() && startable {
             return self.tell_start(lease, node);
         }
         *part = PartStage::Interrupted(None);
@@ -218,24 +218,24 @@ impl Host {
 
     /// Draws the conclusions from where all parts of a stay stand.
     pub(super) fn judge(&mut self, lease: LeaseId) {
-        let Some(stay) = self.stays.get_mut(&lease) else { return };
-        let broken = stay.any(|part| part.is_over() && *part != PartStage::Done(true));
-        if broken && stay.stop.is_none() {
+        let Some(run) = self.lease_runs.get_mut(&lease) else { return };
+        let broken = run.any(|part| part.is_over() && *part != PartStage::Done(true));
+        if broken && run.stop.is_none() {
             // The rest of a gang is of no use without it.
-            stay.stop = Some(StopHow::Kill);
-            let left: Vec<NodeId> = unfinished(stay).collect();
+            run.stop = Some(StopHow::Kill);
+            let left: Vec<NodeId> = unfinished(run).collect();
             left.into_iter().for_each(|node| self.tell_stop(lease, node, StopHow::Kill));
         }
-        let stay = self.stays.get(&lease).expect("looked up above");
+        let run = self.lease_runs.get(&lease).expect("looked up above");
         let Some(known) = self.engine.state().lease(lease) else { return };
         let runs = |part: &PartStage| {
             matches!(part, PartStage::Running | PartStage::Done(_) | PartStage::Interrupted(_))
         };
-        if known.started.is_none() && known.stop.is_none() && stay.all(runs) {
-            self.draft.touched.insert(stay.job.0);
+        if known.started.is_none() && known.stop.is_none() && run.all(runs) {
+            self.draft.touched.insert(run.job.0);
             self.fact(Event::Started { lease });
         }
-        if self.stays.get(&lease).is_some_and(|stay| stay.all(PartStage::is_over)) {
+        if self.lease_runs.get(&lease).is_some_and(|run| run.all(PartStage::is_over)) {
             self.conclude(lease);
         }
     }
@@ -243,25 +243,25 @@ impl Host {
     /// All parts are over: the stay is.
     fn conclude(&mut self, lease: LeaseId) {
         let Some(known) = self.engine.state().lease(lease) else { return };
-        let stay = self.stays.get(&lease).expect("the caller looked it up");
+        let run = self.lease_runs.get(&lease).expect("the caller looked it up");
         let job = self.engine.state().job(known.job).expect("a lease belongs to a job");
         let believed = known.believed_done(self.now);
-        let gone = stay.any(|part| *part == PartStage::Gone);
+        let gone = run.any(|part| *part == PartStage::Gone);
         let outcome = if gone {
             // What the others did when a part of them vanished says nothing about the job.
             Outcome::Interrupted
-        } else if stay.failure.is_some() {
+        } else if run.failure.is_some() {
             Outcome::Failed
-        } else if stay.all(|part| *part == PartStage::Done(true)) {
+        } else if run.all(|part| *part == PartStage::Done(true)) {
             Outcome::Finished
-        } else if stay.any(|part| *part == PartStage::NotStarted) && known.started.is_none() {
+        } else if run.any(|part| *part == PartStage::NotStarted) && known.started.is_none() {
             return self.start_failed(lease);
         } else {
             Outcome::Interrupted
         };
-        let code = stay.exit_code();
-        let saved = stay.stop == Some(StopHow::Checkpoint)
-            && stay.all(|part| matches!(part, PartStage::Interrupted(None)));
+        let code = run.exit_code();
+        let saved = run.stop == Some(StopHow::Checkpoint)
+            && run.all(|part| matches!(part, PartStage::Interrupted(None)));
         let done = match outcome {
             Outcome::Finished => believed,
             Outcome::Failed => job.ledger.done,
@@ -283,10 +283,10 @@ impl Host {
     pub(super) fn tell_again(&mut self, node: NodeId) {
         let leases = &self.engine.state().node(node).leases;
         let waiting = leases.iter().filter_map(|lease| {
-            let stay = self.stays.get(lease)?;
-            let part = stay.parts.get(&node).filter(|part| !part.is_over())?;
-            let silence = self.now.since(*stay.told.get(&node)?);
-            match stay.stop {
+            let run = self.lease_runs.get(lease)?;
+            let part = run.parts.get(&node).filter(|part| !part.is_over())?;
+            let silence = self.now.since(*run.told.get(&node)?);
+            match run.stop {
                 Some(how) => {
                     let patience = TELL_AGAIN + Span::from_millis(self.grace_ms(*lease));
                     (silence >= patience).then_some((*lease, Some(how)))
@@ -308,10 +308,10 @@ impl Host {
 
     /// A node was given up: its parts of stays are gone.
     pub(super) fn parts_gone(&mut self, node: NodeId) {
-        let concerned = self.stays.iter().filter(|(_, stay)| stay.parts.contains_key(&node));
+        let concerned = self.lease_runs.iter().filter(|(_, run)| run.parts.contains_key(&node));
         let leases: Vec<LeaseId> = concerned.map(|(lease, _)| *lease).collect();
         for lease in leases {
-            let part = self.stays.get_mut(&lease).and_then(|stay| stay.parts.get_mut(&node));
+            let part = self.lease_runs.get_mut(&lease).and_then(|run| run.parts.get_mut(&node));
             if let Some(part) = part.filter(|part| !part.is_over()) {
                 *part = PartStage::Gone;
             }
@@ -321,8 +321,8 @@ impl Host {
 }
 
 /// Nodes on which something of a stay may still run.
-fn unfinished(stay: &Stay) -> impl Iterator<Item = NodeId> {
-    stay.parts.iter().filter(|(_, part)| !part.is_over()).map(|(node, _)| *node)
+fn unfinished(run: &LeaseRun) -> impl Iterator<Item = NodeId> {
+    run.parts.iter().filter(|(_, part)| !part.is_over()).map(|(node, _)| *node)
 }
 
 /// Code of the task that failed, in order of ranks; 128 + signal when one ended it.

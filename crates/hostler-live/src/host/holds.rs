@@ -17,13 +17,13 @@ use crate::store::{TenantQuota, TenantRow};
 /// Tenants, what they may use and what they do use.
 #[derive(Default)]
 pub(super) struct Tenants {
-    by_name: BTreeMap<String, Tenant>,
+    by_name: BTreeMap<String, TenantUse>,
     /// Tenants for whom there may be room now.
-    ajar: BTreeSet<String>,
+    recheck: BTreeSet<String>,
 }
 
 /// A tenant and what it uses.
-pub(super) struct Tenant {
+pub(super) struct TenantUse {
     pub(super) row: TenantRow,
     /// Jobs that are not over.
     pub(super) jobs: u32,
@@ -36,11 +36,11 @@ pub(super) struct Tenant {
 }
 
 impl Tenants {
-    pub(super) fn get(&self, name: &str) -> Option<&Tenant> {
+    pub(super) fn get(&self, name: &str) -> Option<&TenantUse> {
         self.by_name.get(name)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Tenant> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TenantUse> {
         self.by_name.values()
     }
 
@@ -50,13 +50,13 @@ impl Tenants {
 
     /// Adds a tenant, or changes what it may use.
     pub(super) fn put(&mut self, row: TenantRow) {
-        self.ajar.insert(row.name.clone());
+        self.recheck.insert(row.name.clone());
         match self.by_name.get_mut(&row.name) {
             Some(tenant) => tenant.row = row,
             None => {
                 let name = row.name.clone();
                 let (jobs, leased, gpu_milli) = (0, 0, 0);
-                let tenant = Tenant { row, jobs, leased, gpu_milli, gated: BTreeSet::new() };
+                let tenant = TenantUse { row, jobs, leased, gpu_milli, gated: BTreeSet::new() };
                 self.by_name.insert(name, tenant);
             }
         }
@@ -82,16 +82,16 @@ impl Tenants {
         tenant.gated.remove(&job.row.id);
         if job.counted {
             tenant.gpu_milli = tenant.gpu_milli.saturating_sub(job.gpu_milli);
-            self.ajar.insert(job.row.tenant.clone());
+            self.recheck.insert(job.row.tenant.clone());
         }
     }
 
-    fn of(&mut self, name: &str) -> &mut Tenant {
+    fn of(&mut self, name: &str) -> &mut TenantUse {
         self.by_name.get_mut(name).expect("a job's tenant is known")
     }
 }
 
-impl Tenant {
+impl TenantUse {
     fn has_room(&self, gpu_milli: u64) -> bool {
         let most = self.row.quota.gpus_max.map_or(u64::MAX, |gpus| u64::from(gpus) * 1000);
         self.gpu_milli + gpu_milli <= most
@@ -127,14 +127,14 @@ impl Host {
     /// Lets a job through to the policy or keeps it back, as everything stands now.
     pub(super) fn consider(&mut self, id: u32) {
         let Some(live) = self.jobs.get_mut(&id) else { return };
-        let kept = live.row.facts.held || !live.needs.is_empty() || live.misfit.is_some();
+        let kept = live.row.facts.held || !live.needs.is_empty() || live.unplaceable.is_some();
         let kept = kept || self.failed_starts.is_paused(id);
         let tenant = self.tenants.of(&live.row.tenant);
         if kept {
             tenant.gated.remove(&id);
             if std::mem::take(&mut live.counted) {
                 tenant.gpu_milli = tenant.gpu_milli.saturating_sub(live.gpu_milli);
-                self.tenants.ajar.insert(live.row.tenant.clone());
+                self.tenants.recheck.insert(live.row.tenant.clone());
             }
         } else if !live.counted {
             let waits = tenant.gated.iter().any(|other| *other != id);
@@ -162,7 +162,7 @@ impl Host {
 
     /// Lets those through for whom there is room by now, in order of submission.
     pub(super) fn open_gates(&mut self) {
-        for name in std::mem::take(&mut self.tenants.ajar) {
+        for name in std::mem::take(&mut self.tenants.recheck) {
             while let Some(id) = self.tenants.next_through(&name, &self.jobs) {
                 self.tenants.of(&name).gated.remove(&id);
                 let live = self.jobs.get_mut(&id).expect("a job that waits is live");
@@ -174,21 +174,21 @@ impl Host {
     }
 
     /// Keeps back what no node can hold until another one joins.
-    pub(super) fn hold_misfits(&mut self) {
-        for (id, reason) in std::mem::take(&mut self.draft.misfits) {
+    pub(super) fn hold_unplaceable(&mut self) {
+        for (id, reason) in std::mem::take(&mut self.draft.unplaceable_jobs) {
             if let Some(live) = self.jobs.get_mut(&id) {
-                live.misfit = Some(reason);
+                live.unplaceable = Some(reason);
                 self.consider(id);
             }
         }
     }
 
     /// A node joined: what fitted nowhere is tried again.
-    pub(super) fn release_misfits(&mut self) {
-        let misfits = self.jobs.values_mut().filter(|live| live.misfit.is_some());
+    pub(super) fn release_unplaceable(&mut self) {
+        let unplaceable_jobs = self.jobs.values_mut().filter(|live| live.unplaceable.is_some());
         let mut ids = Vec::new();
-        for live in misfits {
-            live.misfit = None;
+        for live in unplaceable_jobs {
+            live.unplaceable = None;
             ids.push(live.row.id);
         }
         ids.into_iter().for_each(|id| self.consider(id));

@@ -23,7 +23,7 @@ pub(super) struct LiveJob {
     /// Jobs that it waits for.
     pub(super) needs: BTreeSet<u32>,
     /// Why no node can hold it.
-    pub(super) misfit: Option<Reason>,
+    pub(super) unplaceable: Option<Reason>,
     /// Whether it was let through to the policy and counts against the quota.
     pub(super) counted: bool,
     /// Thousandths of GPUs over all tasks.
@@ -36,8 +36,8 @@ pub(super) struct LiveJob {
 
 impl LiveJob {
     pub(super) fn new(row: JobRow, gpu_milli: u64) -> LiveJob {
-        let (needs, misfit, counted) = (BTreeSet::new(), None, false);
-        LiveJob { row, needs, misfit, counted, gpu_milli, is_new: false, changed: false }
+        let (needs, unplaceable, counted) = (BTreeSet::new(), None, false);
+        LiveJob { row, needs, unplaceable, counted, gpu_milli, is_new: false, changed: false }
     }
 }
 

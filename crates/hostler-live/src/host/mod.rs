@@ -40,7 +40,7 @@ use hostler_core::id::LeaseId;
 use hostler_core::policy::Policy;
 use hostler_core::reason::Reason;
 use hostler_core::record::Record;
-use hostler_core::solve::Question;
+use hostler_core::solve::SolverQuestion;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
 
@@ -55,7 +55,7 @@ pub use view::{JobFilter, NodeView, TenantView, TokenView, of_row};
 
 use agents::Agents;
 use follow::Gathered;
-use gang::Stay;
+use gang::LeaseRun;
 use holds::Tenants;
 use jobs::LiveJob;
 use keys::Keys;
@@ -134,7 +134,7 @@ pub struct Host {
     solving: Option<(u64, u64)>,
     questions: u64,
     agents: Agents,
-    stays: BTreeMap<LeaseId, Stay>,
+    lease_runs: BTreeMap<LeaseId, LeaseRun>,
     failed_starts: FailedStarts,
     draft: Draft,
     last_record: u64,
@@ -164,7 +164,7 @@ struct Draft {
     /// Jobs that ended in this batch, to show them once more.
     ended: BTreeMap<u32, crate::store::JobRow>,
     /// Jobs that no node can hold.
-    misfits: Vec<(u32, Reason)>,
+    unplaceable_jobs: Vec<(u32, Reason)>,
 }
 
 impl Host {
@@ -260,7 +260,7 @@ impl Host {
         let mut housekeeping = self.engine.wake().is_some_and(|at| at <= self.now);
         housekeeping &= self.now >= self.not_before;
         for _ in 0..FOLLOW_UPS_MAX {
-            self.hold_misfits();
+            self.hold_unplaceable();
             self.open_gates();
             self.drain();
             if self.draft.facts.is_none() && !housekeeping {
@@ -292,7 +292,7 @@ impl Host {
     }
 
     /// What a solver is to answer, on a copy of the state; none when nobody waits for it any more.
-    pub fn question(&self, number: u64) -> Option<Question> {
+    pub fn question(&self, number: u64) -> Option<SolverQuestion> {
         self.solving.filter(|(asked, _)| *asked == number)?;
         self.engine.question_to_solver()
     }
@@ -336,8 +336,8 @@ impl Host {
                 stoppable.then_some(Decision::Stop { lease, how, why })
             }
             Decision::Start { .. } if moving => None,
-            Decision::Reject { job, reason } if is_misfit(reason) => {
-                self.draft.misfits.push((job.0, reason));
+            Decision::Reject { job, reason } if is_unplaceable(reason) => {
+                self.draft.unplaceable_jobs.push((job.0, reason));
                 Some(Decision::Hold { job, reason })
             }
             Decision::Repartition { .. } | Decision::SetPower { .. } => None,
@@ -348,8 +348,8 @@ impl Host {
 
     fn act(&mut self, decision: &Decision) {
         match decision {
-            Decision::Start { lease, .. } => self.begin_stay(*lease),
-            Decision::Stop { lease, how, .. } => self.end_stay(*lease, *how),
+            Decision::Start { lease, .. } => self.begin_run(*lease),
+            Decision::Stop { lease, how, .. } => self.end_run(*lease, *how),
             Decision::Admit { .. }
             | Decision::Reject { .. }
             | Decision::Hold { .. }
@@ -410,6 +410,6 @@ impl Host {
 }
 
 /// Whether nodes that join later may help.
-fn is_misfit(reason: Reason) -> bool {
+fn is_unplaceable(reason: Reason) -> bool {
     matches!(reason, Reason::TooLarge { .. } | Reason::NoSuchModel | Reason::NodeTooSmall { .. })
 }

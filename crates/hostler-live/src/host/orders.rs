@@ -33,13 +33,13 @@ impl Host {
     }
 
     fn note_told(&mut self, lease: LeaseId, node: NodeId) {
-        if let Some(stay) = self.stays.get_mut(&lease) {
-            stay.told.insert(node, self.now);
+        if let Some(run) = self.lease_runs.get_mut(&lease) {
+            run.told.insert(node, self.now);
         }
     }
 
     pub(super) fn grace_ms(&self, lease: LeaseId) -> u64 {
-        let job = self.stays.get(&lease).map(|stay| stay.job.0);
+        let job = self.lease_runs.get(&lease).map(|run| run.job.0);
         let live = job.and_then(|job| self.jobs.get(&job));
         let grace = live.and_then(|live| grace_of(&live.row.request).ok());
         grace.map_or(GRACE_SECS * 1000, |grace| grace.0 / 1000)

@@ -22,11 +22,11 @@ impl Host {
         total: Option<u64>,
         saved: bool,
     ) {
-        let Some(stay) = self.stays.get(&lease).filter(|stay| stay.parts.contains_key(&node))
+        let Some(run) = self.lease_runs.get(&lease).filter(|run| run.parts.contains_key(&node))
         else {
             return;
         };
-        let job = stay.job;
+        let job = run.job;
         self.measure(lease, step);
         let state = self.engine.state();
         let (Some(known), Some(job)) = (state.lease(lease), state.job(job)) else { return };

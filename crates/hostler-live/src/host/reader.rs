@@ -15,18 +15,18 @@ const WAITING_MAX: usize = 256;
 type Read = Box<dyn FnOnce(&mut dyn Reader) + Send>;
 
 /// Reaches the reading thread.
-pub(super) struct Library {
+pub(super) struct HistoryReader {
     reads: SyncSender<Read>,
 }
 
-impl Library {
-    pub(super) fn start(reader: Box<dyn Reader>) -> Result<Library, HostError> {
+impl HistoryReader {
+    pub(super) fn start(reader: Box<dyn Reader>) -> Result<HistoryReader, HostError> {
         let (reads, inbox) = sync_channel(WAITING_MAX);
         let thread = std::thread::Builder::new().name("library".to_owned());
         // It ends with the last handle.
         let spawned = thread.spawn(move || serve(reader, &inbox));
         spawned.map_err(|fault| HostError::Stopped { fault: fault.to_string() })?;
-        Ok(Library { reads })
+        Ok(HistoryReader { reads })
     }
 
     pub(super) async fn job(&self, id: u32) -> Result<Option<JobView>, HostError> {

@@ -15,7 +15,7 @@ use hostler_core::units::{Span, Time};
 
 use super::agents::Agents;
 use super::follow::Gathered;
-use super::gang::Stay;
+use super::gang::LeaseRun;
 use super::holds::Tenants;
 use super::jobs::LiveJob;
 use super::keys::Keys;
@@ -50,7 +50,11 @@ impl Host {
         let mut host = Host {
             next_job: engine.state().next_job().0.max(1),
             failed_starts: FailedStarts::default(),
-            stays: engine.state().leases().map(|lease| (lease.id, Stay::new(lease))).collect(),
+            lease_runs: engine
+                .state()
+                .leases()
+                .map(|lease| (lease.id, LeaseRun::new(lease)))
+                .collect(),
             engine,
             store,
             builder,

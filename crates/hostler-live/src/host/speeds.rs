@@ -26,12 +26,12 @@ const TOLD_PER_CENT: u64 = 5;
 impl Host {
     /// Takes in a step that a stay reports; from time to time that tells its speed.
     pub(super) fn measure(&mut self, lease: LeaseId, step: u64) {
-        let Some(stay) = self.stays.get_mut(&lease) else { return };
-        let (since, from) = match stay.measured_from {
+        let Some(run) = self.lease_runs.get_mut(&lease) else { return };
+        let (since, from) = match run.measured_from {
             Some((since, from)) if step >= from => (since, from),
             // The first report, or one of a job that began again.
             Some(_) | None => {
-                stay.measured_from = Some((self.now, step));
+                run.measured_from = Some((self.now, step));
                 return;
             }
         };
@@ -39,7 +39,7 @@ impl Host {
         if span < MEASURED_OVER || step == from {
             return;
         }
-        stay.measured_from = Some((self.now, step));
+        run.measured_from = Some((self.now, step));
         let seen = Pace::from_steps_per_sec((step - from) as f64 / span.secs_f64());
         let state = self.engine.state();
         let belief = seen.and_then(|seen| {

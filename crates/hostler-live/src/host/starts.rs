@@ -42,9 +42,9 @@ impl FailedStarts {
 impl Host {
     /// A stay never began, for a reason that may be the job's or the node's.
     pub(super) fn start_failed(&mut self, lease: LeaseId) {
-        let Some(stay) = self.stays.get(&lease) else { return };
-        let job = stay.job;
-        let failed = stay.parts.iter().filter(|(_, part)| **part == PartStage::NotStarted);
+        let Some(run) = self.lease_runs.get(&lease) else { return };
+        let job = run.job;
+        let failed = run.parts.iter().filter(|(_, part)| **part == PartStage::NotStarted);
         let nodes: Vec<NodeId> = failed.map(|(node, _)| *node).collect();
         let before = self.engine.state().job(job).map_or(0, |job| job.ledger.start_failures);
         let pause = Span(PAUSE.0 << before.min(8));
@@ -62,7 +62,7 @@ impl Host {
         jobs.insert(job.0);
         if jobs.len() >= JOBS_IN_A_ROW {
             self.failed_starts.nodes.remove(&node);
-            self.let_rest(node);
+            self.quarantine(node);
         }
     }
 

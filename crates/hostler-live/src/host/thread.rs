@@ -18,7 +18,7 @@ use hostler_core::units::Time;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::clock::Clock;
-use super::reader::Library;
+use super::reader::HistoryReader;
 use super::tokens::Tokens;
 use super::{
     Answer, Change, Command, Effect, Host, HostError, Input, Principal, Secret, SessionId,
@@ -54,7 +54,7 @@ struct Shared {
     changes: broadcast::Sender<Change>,
     sessions: AtomicU64,
     fault: watch::Sender<Option<HostError>>,
-    library: Library,
+    library: HistoryReader,
 }
 
 /// Reaches the host from anywhere.
@@ -73,7 +73,7 @@ pub struct HostThread {
 impl HostThread {
     /// Puts a host on a thread of its own.
     pub fn start(host: Host) -> Result<(HostHandle, HostThread), HostError> {
-        let library = Library::start(host.reader()?)?;
+        let library = HistoryReader::start(host.reader()?)?;
         let shared = Arc::new(Shared {
             tokens: RwLock::new(Arc::new(host.tokens.clone())),
             recent: Mutex::new(VecDeque::new()),

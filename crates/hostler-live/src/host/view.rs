@@ -190,7 +190,7 @@ impl Host {
                 }
                 HeldBy::Start => format!("{}; it is tried again soon", live.row.facts.reason),
                 HeldBy::Nodes => {
-                    let reason = live.misfit.unwrap_or_default();
+                    let reason = live.unplaceable.unwrap_or_default();
                     format!("{reason}; it waits for other nodes to join")
                 }
                 HeldBy::Quota => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
@@ -206,7 +206,7 @@ impl Host {
             HeldBy::Jobs
         } else if self.failed_starts.is_paused(live.row.id) {
             HeldBy::Start
-        } else if live.misfit.is_some() {
+        } else if live.unplaceable.is_some() {
             HeldBy::Nodes
         } else {
             HeldBy::Quota

@@ -11,7 +11,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 
 use super::App;
-use super::fault::Fault;
+use super::fault::ApiFault;
 use crate::host::Principal;
 use crate::store::Role;
 
@@ -63,32 +63,32 @@ pub struct Caller<A> {
 }
 
 impl<A: Access> FromRequestParts<App> for Caller<A> {
-    type Rejection = Fault;
+    type Rejection = ApiFault;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Caller<A>, Fault> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Caller<A>, ApiFault> {
         let now = Instant::now();
         let Some(known) = identify(parts, app).await? else {
             // All who guess share one bucket, whatever they guess.
             return Err(match app.guesses.take(0, now) {
-                true => Fault::unknown_caller(),
-                false => Fault::too_many("too many requests without a valid token"),
+                true => ApiFault::unknown_caller(),
+                false => ApiFault::too_many("too many requests without a valid token"),
             });
         };
         let (who, one_time) = known;
         if !app.buckets.take(u64::from(who.token), now) {
-            return Err(Fault::too_many("too many requests with this token"));
+            return Err(ApiFault::too_many("too many requests with this token"));
         }
         if !A::ROLES.contains(&who.role) || A::ENROLS != one_time {
             let role = if one_time { "agent (one-time)".to_owned() } else { who.role.to_string() };
             let needed: Vec<String> = A::ROLES.iter().map(Role::to_string).collect();
-            let fault = Fault::forbidden(format!("the role `{role}` may not do this"));
+            let fault = ApiFault::forbidden(format!("the role `{role}` may not do this"));
             return Err(fault.hint(format!("use a token with the role {}", needed.join(" or "))));
         }
         Ok(Caller { who, access: PhantomData })
     }
 }
 
-async fn identify(parts: &Parts, app: &App) -> Result<Option<(Principal, bool)>, Fault> {
+async fn identify(parts: &Parts, app: &App) -> Result<Option<(Principal, bool)>, ApiFault> {
     let shown = parts.headers.get(header::AUTHORIZATION);
     let shown = shown.and_then(|value| value.to_str().ok());
     let secret = shown.and_then(|value| {

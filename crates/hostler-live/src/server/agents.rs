@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::App;
 use super::access::{Caller, Run};
-use super::fault::Fault;
+use super::fault::ApiFault;
 use crate::host::{AgentLink, AgentVoice, HostHandle, Principal};
 use crate::limits::{HEAD_SECS_MAX, MESSAGE_BYTES_MAX};
 use crate::wire::{FromAgent, ToAgent};
@@ -37,9 +37,9 @@ pub async fn connect(
     State(app): State<App>,
     caller: Caller<Run>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiFault> {
     let upgrade =
-        upgrade.map_err(|fault| Fault::new(StatusCode::UPGRADE_REQUIRED, fault.body_text()))?;
+        upgrade.map_err(|fault| ApiFault::new(StatusCode::UPGRADE_REQUIRED, fault.body_text()))?;
     let (host, stop) = (app.host.clone(), app.stop.clone());
     Ok(upgrade
         .max_message_size(MESSAGE_BYTES_MAX)

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::App;
 use super::access::{Caller, Work};
-use super::fault::{Body, Fault, Named};
+use super::fault::{ApiFault, Body, Named};
 use super::jobs::with_version;
 use crate::api::{JobsChange, JobsChanged, Problem};
 use crate::host::{Answer, Command};
@@ -70,7 +70,7 @@ pub async fn cancel(
     caller: Caller<Work>,
     job: Named<u32>,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiFault> {
     change(state, caller, job, &headers, JobAction::Cancel).await
 }
 
@@ -87,7 +87,7 @@ pub async fn hold(
     caller: Caller<Work>,
     job: Named<u32>,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiFault> {
     change(state, caller, job, &headers, JobAction::Hold).await
 }
 
@@ -104,7 +104,7 @@ pub async fn release(
     caller: Caller<Work>,
     job: Named<u32>,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiFault> {
     change(state, caller, job, &headers, JobAction::Release).await
 }
 
@@ -114,7 +114,7 @@ async fn change(
     Named(job): Named<u32>,
     headers: &HeaderMap,
     action: JobAction,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiFault> {
     let version = if_match(headers)?;
     let command = match action {
         JobAction::Cancel => Command::Cancel { job, version },
@@ -139,7 +139,7 @@ pub async fn change_many(
     State(app): State<App>,
     caller: Caller<Work>,
     Body(JobsChange { action, jobs }): Body<JobsChange>,
-) -> Result<Json<JobsChanged>, Fault> {
+) -> Result<Json<JobsChanged>, ApiFault> {
     match app.host.command(&caller.who, Command::ChangeMany { action, jobs }).await? {
         Answer::Jobs(changed) => Ok(Json(*changed)),
         _ => Err(super::wrong_answer()),
@@ -147,7 +147,7 @@ pub async fn change_many(
 }
 
 /// The version that a change is for; none when any will do.
-fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
+fn if_match(headers: &HeaderMap) -> Result<Option<u64>, ApiFault> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or("").trim();
     if text == "*" {
@@ -157,6 +157,8 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
     let digits = tag.map(|tag| tag.split_once('-').map_or(tag, |(version, _)| version));
     match digits.and_then(|digits| digits.parse().ok()) {
         Some(version) => Ok(Some(version)),
-        None => Err(Fault::bad("invalid `If-Match`").hint("send the `ETag` of the job as it was")),
+        None => {
+            Err(ApiFault::bad("invalid `If-Match`").hint("send the `ETag` of the job as it was"))
+        }
     }
 }

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::App;
 use super::access::{Caller, Look, Operate};
-use super::fault::{Body, Fault, Named};
+use super::fault::{ApiFault, Body, Named};
 use crate::api::{PolicyText, Problem};
 use crate::host::{Answer, Command, NodeView};
 
@@ -20,7 +20,7 @@ use crate::host::{Answer, Command, NodeView};
 pub async fn nodes(
     State(app): State<App>,
     caller: Caller<Look>,
-) -> Result<Json<Vec<NodeView>>, Fault> {
+) -> Result<Json<Vec<NodeView>>, ApiFault> {
     let who = caller.who;
     let nodes = app.host.read(move |host| {
         let mut nodes = host.nodes();
@@ -67,7 +67,7 @@ pub async fn drain(
     state: State<App>,
     caller: Caller<Operate>,
     node: Named<String>,
-) -> Result<Json<NodeView>, Fault> {
+) -> Result<Json<NodeView>, ApiFault> {
     set_draining(state, caller, node, true).await
 }
 
@@ -83,7 +83,7 @@ pub async fn undrain(
     state: State<App>,
     caller: Caller<Operate>,
     node: Named<String>,
-) -> Result<Json<NodeView>, Fault> {
+) -> Result<Json<NodeView>, ApiFault> {
     set_draining(state, caller, node, false).await
 }
 
@@ -92,7 +92,7 @@ async fn set_draining(
     caller: Caller<Operate>,
     Named(node): Named<String>,
     draining: bool,
-) -> Result<Json<NodeView>, Fault> {
+) -> Result<Json<NodeView>, ApiFault> {
     match app.host.command(&caller.who, Command::Drain { node, draining }).await? {
         Answer::Node(node) => Ok(Json(*node)),
         _ => Err(super::wrong_answer()),
@@ -104,7 +104,7 @@ async fn set_draining(
     get, path = "/policy", tag = "cluster",
     responses((status = 200, description = "Its settings.", body = PolicyText)),
 )]
-pub async fn policy(State(app): State<App>, _: Caller<Look>) -> Result<Json<PolicyText>, Fault> {
+pub async fn policy(State(app): State<App>, _: Caller<Look>) -> Result<Json<PolicyText>, ApiFault> {
     Ok(Json(PolicyText { toml: app.host.read(|host| host.policy().to_owned()).await? }))
 }
 
@@ -117,7 +117,7 @@ pub async fn set_policy(
     State(app): State<App>,
     caller: Caller<Operate>,
     Body(policy): Body<PolicyText>,
-) -> Result<Json<PolicyText>, Fault> {
+) -> Result<Json<PolicyText>, ApiFault> {
     let settings = policy.toml.clone();
     app.host.command(&caller.who, Command::SetPolicy { settings }).await?;
     Ok(Json(policy))

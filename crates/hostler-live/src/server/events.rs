@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::App;
 use super::access::{Caller, Look};
-use super::fault::Fault;
+use super::fault::ApiFault;
 use crate::host::{Change, Changed, Changes, Principal};
 use crate::limits::STREAM_SECS_MAX;
 
@@ -37,16 +37,16 @@ pub async fn events(
     State(app): State<App>,
     caller: Caller<Look>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Fault> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiFault> {
     let after = headers.get("last-event-id").map(|value| {
         let number = value.to_str().ok().and_then(|text| text.parse().ok());
         number.ok_or_else(|| {
-            Fault::bad("invalid `Last-Event-ID`").hint("send the number of the last event")
+            ApiFault::bad("invalid `Last-Event-ID`").hint("send the number of the last event")
         })
     });
     let after = after.transpose()?;
     let place = app.streams.clone().try_acquire_owned();
-    let place = place.map_err(|_| Fault::too_many("too many streams of changes"))?;
+    let place = place.map_err(|_| ApiFault::too_many("too many streams of changes"))?;
     let Changes { missed, coming, gap } = app.host.changes(after);
     let follower = Follower {
         who: caller.who,

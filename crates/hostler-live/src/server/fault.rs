@@ -16,7 +16,7 @@ use crate::limits::REQUEST_BYTES_MAX;
 
 /// A refusal or a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ApiFault {
     /// What kind.
     pub status: StatusCode,
     /// What is wrong.
@@ -25,53 +25,53 @@ pub struct Fault {
     pub hint: String,
 }
 
-impl Fault {
+impl ApiFault {
     /// A fault without advice.
-    pub fn new(status: StatusCode, error: impl Into<String>) -> Fault {
-        Fault { status, error: error.into(), hint: String::new() }
+    pub fn new(status: StatusCode, error: impl Into<String>) -> ApiFault {
+        ApiFault { status, error: error.into(), hint: String::new() }
     }
 
     /// With advice.
-    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+    pub fn hint(mut self, hint: impl Into<String>) -> ApiFault {
         self.hint = hint.into();
         self
     }
 
     /// The request makes no sense.
-    pub fn bad(error: impl Into<String>) -> Fault {
-        Fault::new(StatusCode::BAD_REQUEST, error)
+    pub fn bad(error: impl Into<String>) -> ApiFault {
+        ApiFault::new(StatusCode::BAD_REQUEST, error)
     }
 
     /// Nobody is known by what was shown.
-    pub fn unknown_caller() -> Fault {
-        Fault::new(StatusCode::UNAUTHORIZED, "no valid token").hint(
+    pub fn unknown_caller() -> ApiFault {
+        ApiFault::new(StatusCode::UNAUTHORIZED, "no valid token").hint(
             "use `hostler login` with one that is good; an admin makes it with `hostler token \
                    create`",
         )
     }
 
     /// The caller is known but may not.
-    pub fn forbidden(error: impl Into<String>) -> Fault {
-        Fault::new(StatusCode::FORBIDDEN, error)
+    pub fn forbidden(error: impl Into<String>) -> ApiFault {
+        ApiFault::new(StatusCode::FORBIDDEN, error)
     }
 
     /// There is no such thing, or the caller may not know of it.
-    pub fn missing(what: &str, name: impl std::fmt::Display) -> Fault {
-        Fault::new(StatusCode::NOT_FOUND, format!("no such {what}: {name}"))
+    pub fn missing(what: &str, name: impl std::fmt::Display) -> ApiFault {
+        ApiFault::new(StatusCode::NOT_FOUND, format!("no such {what}: {name}"))
     }
 
     /// Too much of something.
-    pub fn too_many(error: impl Into<String>) -> Fault {
-        Fault::new(StatusCode::TOO_MANY_REQUESTS, error).hint("try again later")
+    pub fn too_many(error: impl Into<String>) -> ApiFault {
+        ApiFault::new(StatusCode::TOO_MANY_REQUESTS, error).hint("try again later")
     }
 
     /// It does not work now.
-    pub fn unavailable(error: impl Into<String>) -> Fault {
-        Fault::new(StatusCode::SERVICE_UNAVAILABLE, error)
+    pub fn unavailable(error: impl Into<String>) -> ApiFault {
+        ApiFault::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for ApiFault {
     fn into_response(self) -> Response {
         let status = self.status;
         let mut response =
@@ -87,12 +87,12 @@ impl IntoResponse for Fault {
     }
 }
 
-impl From<JsonRejection> for Fault {
-    fn from(rejection: JsonRejection) -> Fault {
+impl From<JsonRejection> for ApiFault {
+    fn from(rejection: JsonRejection) -> ApiFault {
         match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => too_large(),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not said to be JSON")
+                ApiFault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not said to be JSON")
                     .hint("send `Content-Type: application/json`")
             }
             _ => invalid("body", &rejection.body_text()),
@@ -100,8 +100,8 @@ impl From<JsonRejection> for Fault {
     }
 }
 
-impl From<BytesRejection> for Fault {
-    fn from(rejection: BytesRejection) -> Fault {
+impl From<BytesRejection> for ApiFault {
+    fn from(rejection: BytesRejection) -> ApiFault {
         match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => too_large(),
             _ => invalid("body", &rejection.body_text()),
@@ -109,36 +109,36 @@ impl From<BytesRejection> for Fault {
     }
 }
 
-fn too_large() -> Fault {
-    Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
+fn too_large() -> ApiFault {
+    ApiFault::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
         .hint(format!("send at most {REQUEST_BYTES_MAX} bytes"))
 }
 
-impl From<QueryRejection> for Fault {
-    fn from(rejection: QueryRejection) -> Fault {
+impl From<QueryRejection> for ApiFault {
+    fn from(rejection: QueryRejection) -> ApiFault {
         invalid("query", &rejection.body_text())
     }
 }
 
-impl From<PathRejection> for Fault {
-    fn from(rejection: PathRejection) -> Fault {
+impl From<PathRejection> for ApiFault {
+    fn from(rejection: PathRejection) -> ApiFault {
         invalid("path", &rejection.body_text())
     }
 }
 
 /// What the parser says, without its opening words.
-fn invalid(part: &str, words: &str) -> Fault {
+fn invalid(part: &str, words: &str) -> ApiFault {
     let detail = words.split_once(": ").map_or(words, |(_, detail)| detail);
-    Fault::bad(format!("invalid {part}: {detail}"))
+    ApiFault::bad(format!("invalid {part}: {detail}"))
 }
 
 /// A JSON body whose faults are told in our shape.
 pub struct Body<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Fault;
+    type Rejection = ApiFault;
 
-    async fn from_request(request: Request, state: &S) -> Result<Body<T>, Fault> {
+    async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiFault> {
         let (parts, body) = request.into_parts();
         let limited = Request::from_parts(parts.clone(), body);
         let bytes = Bytes::from_request(limited, state).await?;
@@ -146,7 +146,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         let is_list = bytes.trim_ascii_start().starts_with(b"[");
         match Json::from_request(again, state).await {
             // A list would be taken for the fields in their order.
-            Ok(Json(_)) if is_list => Err(Fault::bad("invalid body: a list, not an object")),
+            Ok(Json(_)) if is_list => Err(ApiFault::bad("invalid body: a list, not an object")),
             Ok(Json(value)) => Ok(Body(value)),
             Err(JsonRejection::JsonDataError(fault)) if !is_list => {
                 let value = with_whole_numbers(&bytes);
@@ -185,9 +185,9 @@ fn make_whole(value: &mut Value) {
 pub struct Params<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
-    type Rejection = Fault;
+    type Rejection = ApiFault;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, Fault> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, ApiFault> {
         let Query(value) = Query::from_request_parts(parts, state).await?;
         Ok(Params(value))
     }
@@ -197,9 +197,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
 pub struct Named<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
-    type Rejection = Fault;
+    type Rejection = ApiFault;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<T>, Fault> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<T>, ApiFault> {
         let Path(value) = Path::from_request_parts(parts, state).await?;
         Ok(Named(value))
     }

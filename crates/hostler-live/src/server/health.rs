@@ -8,7 +8,7 @@ use axum::extract::State;
 use tokio::time::{sleep, timeout};
 
 use super::App;
-use super::fault::Fault;
+use super::fault::ApiFault;
 use crate::host::{HostError, HostHandle};
 
 /// Time between two questions to the host.
@@ -63,10 +63,10 @@ pub async fn healthz() -> &'static str {
         (status = 200, description = "It works.", body = String, content_type = "text/plain"),
     ),
 )]
-pub async fn readyz(State(app): State<App>) -> Result<&'static str, Fault> {
+pub async fn readyz(State(app): State<App>) -> Result<&'static str, ApiFault> {
     let has_failed = app.host.fault().borrow().is_some();
     if has_failed || !app.pulse.beats() {
-        return Err(Fault::unavailable("the daemon takes no commands now"));
+        return Err(ApiFault::unavailable("the daemon takes no commands now"));
     }
     Ok("ok\n")
 }

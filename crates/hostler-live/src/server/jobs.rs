@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::App;
 use super::access::{Caller, Look, Work};
-use super::fault::{Body, Fault, Named, Params};
+use super::fault::{ApiFault, Body, Named, Params};
 use crate::api::{Accepted, Explanation, JobFilter, JobPage, PREFIX};
 use crate::host::{self, Answer, Command, Principal};
 use crate::job::{JobRequest, JobState, JobView};
@@ -62,7 +62,7 @@ pub async fn submit(
     Params(query): Params<SubmitQuery>,
     headers: HeaderMap,
     Body(request): Body<JobRequest>,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiFault> {
     let key = headers.get(IDEMPOTENCY_KEY).map(idempotency_key).transpose()?;
     let command = Command::Submit { request: Box::new(request), key, tenant: query.tenant };
     let Answer::Submitted { jobs, again } = app.host.command(&caller.who, command).await? else {
@@ -75,12 +75,12 @@ pub async fn submit(
     Ok((status, [(header::LOCATION, location)], Json(Accepted { first, count })).into_response())
 }
 
-fn idempotency_key(value: &HeaderValue) -> Result<String, Fault> {
+fn idempotency_key(value: &HeaderValue) -> Result<String, ApiFault> {
     let text = value.to_str().unwrap_or("");
     let fits = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     if text.is_empty() || text.len() > KEY_CHARS_MAX || !fits(text) {
         let hint = format!("use 1 to {KEY_CHARS_MAX} visible ASCII characters");
-        return Err(Fault::bad("invalid `Idempotency-Key`").hint(hint));
+        return Err(ApiFault::bad("invalid `Idempotency-Key`").hint(hint));
     }
     Ok(text.to_owned())
 }
@@ -94,7 +94,7 @@ pub async fn list(
     State(app): State<App>,
     caller: Caller<Look>,
     Params(filter): Params<JobFilter>,
-) -> Result<Json<JobPage>, Fault> {
+) -> Result<Json<JobPage>, ApiFault> {
     let over = filter.state.is_some_and(is_over);
     page(&app, caller.who, filter, over).await.map(Json)
 }
@@ -108,14 +108,19 @@ pub async fn history(
     State(app): State<App>,
     caller: Caller<Look>,
     Params(filter): Params<JobFilter>,
-) -> Result<Json<JobPage>, Fault> {
+) -> Result<Json<JobPage>, ApiFault> {
     page(&app, caller.who, filter, true).await.map(Json)
 }
 
-async fn page(app: &App, who: Principal, filter: JobFilter, over: bool) -> Result<JobPage, Fault> {
+async fn page(
+    app: &App,
+    who: Principal,
+    filter: JobFilter,
+    over: bool,
+) -> Result<JobPage, ApiFault> {
     let limit = filter.limit.unwrap_or(PAGE_JOBS_DEFAULT);
     if !(1..=PAGE_JOBS_MAX).contains(&limit) {
-        return Err(Fault::bad(format!("invalid `limit`: {limit}"))
+        return Err(ApiFault::bad(format!("invalid `limit`: {limit}"))
             .hint(format!("use 1 to {PAGE_JOBS_MAX}")));
     }
     let limit = limit as usize;
@@ -152,9 +157,9 @@ fn all() -> HistoryFilter {
 }
 
 /// A job that is the caller's business.
-pub(super) async fn visible(app: &App, who: &Principal, id: u32) -> Result<JobView, Fault> {
+pub(super) async fn visible(app: &App, who: &Principal, id: u32) -> Result<JobView, ApiFault> {
     let job = app.host.job(id).await?;
-    job.filter(|job| who.sees(&job.tenant)).ok_or_else(|| Fault::missing("job", id))
+    job.filter(|job| who.sees(&job.tenant)).ok_or_else(|| ApiFault::missing("job", id))
 }
 
 /// Whether a job in this state is over.
@@ -192,7 +197,7 @@ pub async fn show(
     caller: Caller<Look>,
     Named(id): Named<u32>,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiFault> {
     let job = visible(&app, &caller.who, id).await?;
     let known = headers.get(header::IF_NONE_MATCH);
     if known.is_some_and(|known| known.as_bytes() == etag(&job).as_bytes()) {
@@ -214,7 +219,7 @@ pub async fn explain(
     State(app): State<App>,
     caller: Caller<Look>,
     Named(id): Named<u32>,
-) -> Result<Json<Explanation>, Fault> {
+) -> Result<Json<Explanation>, ApiFault> {
     let job = visible(&app, &caller.who, id).await?;
     let waits_for = match job.state {
         JobState::Held => job.request.after.clone(),

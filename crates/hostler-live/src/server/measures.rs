@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::access::{Caller, Look};
-use super::fault::Fault;
+use super::fault::ApiFault;
 use crate::host::{Figures, Histogram};
 use crate::job::JobState;
 
@@ -27,7 +27,7 @@ struct Measured {
     get, path = "/metrics", tag = "about",
     responses((status = 200, description = "Figures.", body = String, content_type = "text/plain")),
 )]
-pub async fn metrics(State(app): State<App>, _: Caller<Look>) -> Result<Response, Fault> {
+pub async fn metrics(State(app): State<App>, _: Caller<Look>) -> Result<Response, ApiFault> {
     let measured = app.host.read(|host| {
         let nodes = host.nodes();
         let mut health = std::collections::BTreeMap::new();

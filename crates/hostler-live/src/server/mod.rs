@@ -40,7 +40,7 @@ pub use start::{ADMIN_TOKEN, Certificate, Running, ServeError, Settings, reset_a
 use crate::api::PREFIX;
 use crate::host::{HostError, HostHandle};
 use crate::limits::{REQUEST_BYTES_MAX, REQUEST_SECS_MAX};
-use fault::Fault;
+use fault::ApiFault;
 use rate::Buckets;
 
 /// What every handler can reach.
@@ -102,9 +102,9 @@ fn paths() -> (Router<App>, Value) {
 /// The paths with what holds for all of them.
 fn router(paths: Router<App>, app: App) -> Router {
     paths
-        .fallback(|| async { Fault::new(StatusCode::NOT_FOUND, "no such path").hint(SEE) })
+        .fallback(|| async { ApiFault::new(StatusCode::NOT_FOUND, "no such path").hint(SEE) })
         .method_not_allowed_fallback(|| async {
-            Fault::new(StatusCode::METHOD_NOT_ALLOWED, "no such method here").hint(SEE)
+            ApiFault::new(StatusCode::METHOD_NOT_ALLOWED, "no such method here").hint(SEE)
         })
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
         .layer(middleware::from_fn(in_time))
@@ -122,7 +122,7 @@ async fn in_time(request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let answered = timeout(Duration::from_secs(REQUEST_SECS_MAX), next.run(request)).await;
     let response = answered.unwrap_or_else(|_| {
-        Fault::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response()
+        ApiFault::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response()
     });
     let (status, ms) = (response.status().as_u16(), begun.elapsed().as_millis() as u64);
     let path = path.as_deref().unwrap_or("unknown");
@@ -131,12 +131,12 @@ async fn in_time(request: Request, next: Next) -> Response {
 }
 
 /// The host answered something that does not belong to the question.
-fn wrong_answer() -> Fault {
-    Fault::unavailable("the daemon gave no fitting answer")
+fn wrong_answer() -> ApiFault {
+    ApiFault::unavailable("the daemon gave no fitting answer")
 }
 
-impl From<HostError> for Fault {
-    fn from(error: HostError) -> Fault {
+impl From<HostError> for ApiFault {
+    fn from(error: HostError) -> ApiFault {
         let status = match &error {
             HostError::Unknown { .. }
             | HostError::UnknownModel { .. }
@@ -155,6 +155,6 @@ impl From<HostError> for Fault {
             }
             HostError::Stopped { .. } | HostError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Fault::new(status, error.to_string())
+        ApiFault::new(status, error.to_string())
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::App;
 use super::access::{Caller, Look};
-use super::fault::{Fault, Named, Params};
+use super::fault::{ApiFault, Named, Params};
 use super::jobs::visible;
 use crate::api::{JobOutput, OutputQuery, Problem};
 use crate::host::{Answer, Command, HostError, OutputPiece, Principal};
@@ -36,10 +36,10 @@ pub async fn output(
     caller: Caller<Look>,
     Named(job): Named<u32>,
     Params(query): Params<OutputQuery>,
-) -> Result<Json<JobOutput>, Fault> {
+) -> Result<Json<JobOutput>, ApiFault> {
     let wait = query.wait_secs.unwrap_or(0);
     if wait > OUTPUT_WAIT_SECS_MAX {
-        let fault = Fault::bad(format!("invalid `wait_secs`: {wait}"));
+        let fault = ApiFault::bad(format!("invalid `wait_secs`: {wait}"));
         return Err(fault.hint(format!("use 0 to {OUTPUT_WAIT_SECS_MAX}")));
     }
     let until = Instant::now() + Duration::from_secs(u64::from(wait));

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 
 use super::App;
 use super::access::{Caller, Enrol, Look, Operate};
-use super::fault::{Body, Fault, Named};
+use super::fault::{ApiFault, Body, Named};
 use crate::api::{Enrolled, Enrolment, MadeToken, NewToken, Problem};
 use crate::host::{Answer, Command, DEFAULT_TENANT, Secret, TenantView, TokenView};
 use crate::store::{Role, TenantQuota};
@@ -19,7 +19,7 @@ use crate::store::{Role, TenantQuota};
 pub async fn tenants(
     State(app): State<App>,
     caller: Caller<Look>,
-) -> Result<Json<Vec<TenantView>>, Fault> {
+) -> Result<Json<Vec<TenantView>>, ApiFault> {
     let mut tenants = app.host.read(|host| host.tenants()).await?;
     tenants.retain(|tenant| caller.who.sees(&tenant.name));
     Ok(Json(tenants))
@@ -41,7 +41,7 @@ pub async fn set_tenant(
     caller: Caller<Operate>,
     Named(name): Named<String>,
     Body(quota): Body<TenantQuota>,
-) -> Result<(StatusCode, Json<TenantView>), Fault> {
+) -> Result<(StatusCode, Json<TenantView>), ApiFault> {
     match app.host.command(&caller.who, Command::SetTenant { name, quota }).await? {
         Answer::Tenant { tenant, is_new: true } => Ok((StatusCode::CREATED, Json(*tenant))),
         Answer::Tenant { tenant, is_new: false } => Ok((StatusCode::OK, Json(*tenant))),
@@ -57,7 +57,7 @@ pub async fn set_tenant(
 pub async fn tokens(
     State(app): State<App>,
     _: Caller<Operate>,
-) -> Result<Json<Vec<TokenView>>, Fault> {
+) -> Result<Json<Vec<TokenView>>, ApiFault> {
     Ok(Json(app.host.read(|host| host.tokens()).await?))
 }
 
@@ -70,7 +70,7 @@ pub async fn create_token(
     State(app): State<App>,
     caller: Caller<Operate>,
     Body(new): Body<NewToken>,
-) -> Result<(StatusCode, Json<MadeToken>), Fault> {
+) -> Result<(StatusCode, Json<MadeToken>), ApiFault> {
     let NewToken { role, name, tenant } = new;
     let tenant = tenant.as_deref().unwrap_or(DEFAULT_TENANT);
     let one_time = role == Role::Agent;
@@ -96,7 +96,7 @@ pub async fn revoke_token(
     State(app): State<App>,
     caller: Caller<Operate>,
     Named(token): Named<u32>,
-) -> Result<StatusCode, Fault> {
+) -> Result<StatusCode, ApiFault> {
     app.host.command(&caller.who, Command::RevokeToken { token }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -117,7 +117,7 @@ pub async fn enrol(
     State(app): State<App>,
     caller: Caller<Enrol>,
     Body(enrolment): Body<Enrolment>,
-) -> Result<(StatusCode, Json<Enrolled>), Fault> {
+) -> Result<(StatusCode, Json<Enrolled>), ApiFault> {
     let Enrolment { node, hash } = enrolment;
     let id = app.host.enrol(&caller.who, &node, &hash).await?;
     Ok((StatusCode::CREATED, Json(Enrolled { id })))

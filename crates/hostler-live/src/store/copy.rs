@@ -74,9 +74,9 @@ fn fill(from: &mut impl Database, to: &mut impl Database) -> Result<Copied, Stor
 fn carry(
     from: &mut impl Database,
     to: &mut impl Database,
-    table: &schema::Table,
+    table: &schema::SchemaTable,
 ) -> Result<u64, StoreError> {
-    let schema::Table { name, columns, key } = table;
+    let schema::SchemaTable { name, columns, key } = table;
     let places: Vec<String> =
         (1..=columns.split(", ").count()).map(|at| format!("${at}")).collect();
     let insert = format!("INSERT INTO {name} ({columns}) VALUES ({})", places.join(", "));

@@ -32,7 +32,7 @@ pub(super) const CREATE: &[&str] = &[
 ];
 
 /// A table, for those who carry all of it elsewhere.
-pub(super) struct Table {
+pub(super) struct SchemaTable {
     pub(super) name: &'static str,
     pub(super) columns: &'static str,
     pub(super) key: Key,
@@ -47,25 +47,25 @@ pub(super) enum Key {
 }
 
 /// Every table of [`CREATE`].
-pub(super) const TABLES: &[Table] = &[
-    Table { name: "meta", columns: "name, value", key: Key::Words },
-    Table { name: "log", columns: "number, record, digest", key: Key::Number("number") },
-    Table { name: "snapshot", columns: "number, part, state, digest", key: Key::Words },
-    Table {
+pub(super) const TABLES: &[SchemaTable] = &[
+    SchemaTable { name: "meta", columns: "name, value", key: Key::Words },
+    SchemaTable { name: "log", columns: "number, record, digest", key: Key::Number("number") },
+    SchemaTable { name: "snapshot", columns: "number, part, state, digest", key: Key::Words },
+    SchemaTable {
         name: "jobs",
         columns: "id, version, tenant, owner, state, submitted, ended, array_of, request, facts",
         key: Key::Number("id"),
     },
-    Table { name: "dependencies", columns: "job, needs", key: Key::Words },
-    Table {
+    SchemaTable { name: "dependencies", columns: "job, needs", key: Key::Words },
+    SchemaTable {
         name: "tokens",
         columns: "id, hash, role, tenant, name, created, revoked, one_time",
         key: Key::Number("id"),
     },
-    Table { name: "tenants", columns: "id, name, quota", key: Key::Number("id") },
-    Table { name: "nodes", columns: "name, id, token, draining, machine", key: Key::Words },
-    Table { name: "groups_known", columns: "name, id", key: Key::Words },
-    Table {
+    SchemaTable { name: "tenants", columns: "id, name, quota", key: Key::Number("id") },
+    SchemaTable { name: "nodes", columns: "name, id, token, draining, machine", key: Key::Words },
+    SchemaTable { name: "groups_known", columns: "name, id", key: Key::Words },
+    SchemaTable {
         name: "idempotency",
         columns: "token, key, request, first_job, jobs, used",
         key: Key::Words,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hostler_live::api::{Accepted, MadeToken, NewToken};
-use hostler_live::client::{Access, Answer, Ask, Client, Method};
+use hostler_live::client::{Access, Ask, Client, HttpAnswer, Method};
 use hostler_live::host;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate, Running, ServeError, Settings};
@@ -135,7 +135,7 @@ pub fn ask(
     path: &str,
     headers: &[(&str, &str)],
     body: Option<&Value>,
-) -> Answer {
+) -> HttpAnswer {
     let body = body.map(|body| serde_json::to_vec(body).expect("the daemon works"));
     client.ask(&Ask { method, path, headers, body }).expect("the daemon works")
 }

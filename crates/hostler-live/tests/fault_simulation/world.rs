@@ -424,7 +424,7 @@ impl World {
     fn reaches_agent(&mut self, session: u64, message: ToAgent) {
         let node = self.connections[&session].node;
         if self.delivers(session) && self.nodes[node].session == Some(session) {
-            self.tell_agent(node, vec![AgentInput::Said { session, message }]);
+            self.tell_agent(node, vec![AgentInput::MachineOverrides { session, message }]);
         }
     }
 
@@ -743,9 +743,9 @@ impl World {
     fn give_up_misfits(&mut self) {
         let Some(host) = &self.host else { return };
         let jobs = host.jobs(&JobFilter { limit: 1_000, ..JobFilter::default() });
-        let misfits = jobs.iter().filter(|job| job.reason.contains("other nodes to join"));
-        let misfits: Vec<u32> = misfits.map(|job| job.id).collect();
-        for job in misfits {
+        let unplaceable_jobs = jobs.iter().filter(|job| job.reason.contains("other nodes to join"));
+        let unplaceable_jobs: Vec<u32> = unplaceable_jobs.map(|job| job.id).collect();
+        for job in unplaceable_jobs {
             self.ask(Command::Cancel { job, version: None }, None);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use expect_test::Expect;
 use hostler_core::id::{JobId, LeaseId, ProfileKey};
 use hostler_core::profile::Run;
-use hostler_core::solve::Question;
+use hostler_core::solve::SolverQuestion;
 use hostler_core::units::{Span, Time};
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
@@ -54,7 +54,7 @@ struct Theatre {
     old: BTreeMap<String, SessionId>,
     tokens: BTreeMap<String, u32>,
     /// What a solver is at work on.
-    question: Option<(u64, Question)>,
+    question: Option<(u64, SolverQuestion)>,
     next: u64,
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AllocateError, Inner, Instance, JobRow, Sight, proportional_rates};
+use super::{AllocateError, Inner, Instance, JobRow, RateKnowledge, proportional_rates};
 use crate::limits::PACKED_CLASSES_MAX;
 
 /// How a policy that sees no difference between types takes the rates.
@@ -32,13 +32,17 @@ pub(super) enum Speeds {
 
 impl Speeds {
     /// Equal speeds where types do not count.
-    pub fn of(sight: Sight) -> Speeds {
-        if sight == Sight::Agnostic { Speeds::Equal } else { Speeds::Measured }
+    pub fn of(rate_knowledge: RateKnowledge) -> Speeds {
+        if rate_knowledge == RateKnowledge::Agnostic { Speeds::Equal } else { Speeds::Measured }
     }
 
     /// One own speed where types do not count.
-    pub fn own(sight: Sight, reference: Reference) -> Speeds {
-        if sight == Sight::Agnostic { Speeds::Own(reference) } else { Speeds::Measured }
+    pub fn own(rate_knowledge: RateKnowledge, reference: Reference) -> Speeds {
+        if rate_knowledge == RateKnowledge::Agnostic {
+            Speeds::Own(reference)
+        } else {
+            Speeds::Measured
+        }
     }
 
     /// The instance as the policy sees it.
@@ -109,7 +113,7 @@ pub(super) struct Classes {
 impl Classes {
     /// Groups the jobs of an instance.
     pub fn new(instance: &Instance, traits: Traits) -> Result<Classes, AllocateError> {
-        let mut table = Table::default();
+        let mut table = ClassTable::default();
         let mut key = Vec::new();
         let mut rows: Vec<Class> = Vec::new();
         let mut of_job = Vec::with_capacity(instance.jobs.len());
@@ -241,14 +245,14 @@ fn describe(instance: &Instance, index: usize, job: &JobRow, traits: Traits, key
 /// Numbers keys in order of appearance. A table of its own because the order of the standard one
 /// differs between processes, and a tree is several times slower for many jobs.
 #[derive(Default)]
-struct Table {
+struct ClassTable {
     /// Key number plus one, by hash; 0 is free. The length is a power of two.
     slots: Vec<u32>,
     keys: Vec<u64>,
     ends: Vec<usize>,
 }
 
-impl Table {
+impl ClassTable {
     fn number(&mut self, key: &[u64]) -> usize {
         if self.slots.len() < 4 * (self.ends.len() + 1) {
             self.grow();

@@ -8,7 +8,7 @@
 use super::classes::{Classes, Reference, Speeds, Traits};
 use super::closed::{isolated_fallback, isolated_rates};
 use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Instance, JobRow, Sight, finish_path};
+use super::{Allocate, AllocateError, Allocation, Instance, JobRow, RateKnowledge, finish_path};
 use crate::limits::{FINISH_TIME_SOLVES_MAX, HALVINGS_MAX};
 use crate::lp::Solver;
 
@@ -20,7 +20,7 @@ const CLOSE: f64 = 1e-7;
 #[derive(Clone, Copy, Debug)]
 pub struct FinishTime {
     /// What it knows of types and pairs.
-    pub sight: Sight,
+    pub rate_knowledge: RateKnowledge,
     /// The speed that counts when types do not.
     pub reference: Reference,
     /// Whether a job of twice the weight may expect half the time.
@@ -31,15 +31,15 @@ pub struct FinishTime {
 
 impl FinishTime {
     /// With weights, the mean speed as reference and the default solver.
-    pub fn new(sight: Sight) -> FinishTime {
+    pub fn new(rate_knowledge: RateKnowledge) -> FinishTime {
         let reference = Reference::default();
-        FinishTime { sight, reference, weighted: true, solver: Solver::default() }
+        FinishTime { rate_knowledge, reference, weighted: true, solver: Solver::default() }
     }
 
     /// Steps per second of each job on its own part of the cluster, as this policy sees the types:
     /// what `JobRow::finish_credit` grows by, one over it for each step done.
     pub fn isolated_rates(&self, instance: &Instance) -> Vec<f64> {
-        let seen = Speeds::own(self.sight, self.reference).seen(instance);
+        let seen = Speeds::own(self.rate_knowledge, self.reference).seen(instance);
         isolated_rates(seen.as_ref().unwrap_or(instance))
     }
 }
@@ -59,17 +59,17 @@ impl FinishTime {
 impl Allocate for FinishTime {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
-        let seen = Speeds::own(self.sight, self.reference).seen(instance);
+        let seen = Speeds::own(self.rate_knowledge, self.reference).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
-        let centre = (self.solver == Solver::Embedded).then(|| self.centre(seen)).flatten();
+        let centre = (self.solver == Solver::SelfDual).then(|| self.centre(seen)).flatten();
         if let Some(centre) = centre {
             return Ok(centre);
         }
-        let pairs = self.sight == Sight::Packed;
+        let pairs = self.rate_knowledge == RateKnowledge::Packed;
         let classes = Classes::new(seen, Traits { pairs, progress: true, ..Traits::default() })?;
         let race = Race::new(seen, &classes, self.weighted);
         let solver = match self.solver {
-            Solver::Vertex | Solver::Embedded => Solver::Interior,
+            Solver::Simplex | Solver::SelfDual => Solver::Interior,
             other => other,
         };
         Ok(match race.run(solver) {
@@ -231,7 +231,7 @@ mod tests {
         let mut high = race.worst(&race.isolated);
         for _ in 0..40 {
             let middle = 0.5 * (low + high);
-            let met = race.solve(middle, Solver::Vertex).is_ok_and(|spread| spread.level >= 1.0);
+            let met = race.solve(middle, Solver::Simplex).is_ok_and(|spread| spread.level >= 1.0);
             if met { high = middle } else { low = middle }
         }
         high
@@ -253,8 +253,8 @@ mod tests {
         #[test]
         fn the_middle_of_the_best_is_best(seed: u64, jobs in 1usize..25) {
             let instance = drawn(seed, jobs);
-            let best = FinishTime::new(Sight::Aware).allocate(&instance).unwrap();
-            let centre = FinishTime { solver: Solver::Embedded, ..FinishTime::new(Sight::Aware) };
+            let best = FinishTime::new(RateKnowledge::Aware).allocate(&instance).unwrap();
+            let centre = FinishTime { solver: Solver::SelfDual, ..FinishTime::new(RateKnowledge::Aware) };
             let found = centre.centre(&instance).unwrap();
             let off = (found.objective - best.objective).abs();
             prop_assert!(off < 1e-6 * best.objective, "{} {}", found.objective, best.objective);

@@ -7,7 +7,7 @@
 use super::classes::Classes;
 use super::{Allocation, Instance, PairShare};
 use crate::limits::{SECOND_CHANCE_COLUMNS_MAX, SHARE_MIN};
-use crate::lp::{LpError, Problem, Solution, Solver};
+use crate::lp::{LpError, LpSolution, Problem, Solver};
 
 /// What the throughput of a job of a class must be: at least `least + slope · level`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -204,7 +204,7 @@ impl<'a> Formulation<'a> {
     pub fn solve(&self, solver: Solver) -> Result<Spread, LpError> {
         let solution = match self.problem.solve(solver) {
             Err(LpError::Stuck { .. } | LpError::Broken { .. })
-                if solver == Solver::Embedded && self.level.is_some() =>
+                if solver == Solver::SelfDual && self.level.is_some() =>
             {
                 self.problem.solve(Solver::Interior)?
             }
@@ -220,19 +220,19 @@ impl<'a> Formulation<'a> {
 
     /// The answer of another solver than ours: of one that goes through the middle, too, and then,
     /// if there are not too many columns, of one that goes from corner to corner.
-    fn second_chance(&self, fault: LpError) -> Result<Solution, LpError> {
+    fn second_chance(&self, fault: LpError) -> Result<LpSolution, LpError> {
         #[cfg(feature = "clarabel")]
         match self.problem.solve(Solver::Clarabel) {
             Err(LpError::Stuck { .. } | LpError::Broken { .. } | LpError::NotLinear) => {}
             answer => return answer,
         }
         match self.problem.columns() <= SECOND_CHANCE_COLUMNS_MAX {
-            true => self.problem.solve(Solver::Vertex),
+            true => self.problem.solve(Solver::Simplex),
             false => Err(fault),
         }
     }
 
-    fn spread(&self, solution: &Solution) -> Spread {
+    fn spread(&self, solution: &LpSolution) -> Spread {
         let classes = self.classes;
         let mut spread = Spread {
             singles: vec![vec![0.0; self.instance.types()]; classes.rows.len()],

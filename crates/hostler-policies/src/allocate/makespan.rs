@@ -5,7 +5,7 @@
 use super::classes::{Classes, Reference, Speeds, Traits};
 use super::closed::isolated_fallback;
 use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Instance, Sight};
+use super::{Allocate, AllocateError, Allocation, Instance, RateKnowledge};
 use crate::limits::MAKESPAN_WINDOWS_MAX;
 use crate::lp::Solver;
 
@@ -14,7 +14,7 @@ use crate::lp::Solver;
 #[derive(Clone, Copy, Debug)]
 pub struct Makespan {
     /// What it knows of types and pairs.
-    pub sight: Sight,
+    pub rate_knowledge: RateKnowledge,
     /// The speed that counts when types do not.
     pub reference: Reference,
     /// Whether the time is searched as published, which misses the shortest one by up to a
@@ -26,18 +26,18 @@ pub struct Makespan {
 
 impl Makespan {
     /// With the mean speed as reference and the default solver.
-    pub fn new(sight: Sight) -> Makespan {
+    pub fn new(rate_knowledge: RateKnowledge) -> Makespan {
         let reference = Reference::default();
-        Makespan { sight, reference, published: false, solver: Solver::default() }
+        Makespan { rate_knowledge, reference, published: false, solver: Solver::default() }
     }
 }
 
 impl Allocate for Makespan {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
-        let seen = Speeds::own(self.sight, self.reference).seen(instance);
+        let seen = Speeds::own(self.rate_knowledge, self.reference).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
-        let pairs = self.sight == Sight::Packed;
+        let pairs = self.rate_knowledge == RateKnowledge::Packed;
         let apart = self.published && !pairs;
         let traits = Traits { pairs, progress: true, apart, ..Traits::default() };
         let classes = Classes::new(seen, traits)?;
@@ -91,7 +91,7 @@ fn searched(
             let middle = (low + high) / 2.0;
             let least = |class: usize| Floor { least: steps(class) / middle, slope: 0.0 };
             let floors: Vec<Floor> = (0..classes.rows.len()).map(least).collect();
-            match Formulation::new(instance, classes, &floors, Goal::Any).solve(Solver::Embedded) {
+            match Formulation::new(instance, classes, &floors, Goal::Any).solve(Solver::SelfDual) {
                 Ok(spread) => (best, high) = (Some(spread), middle),
                 Err(_) => low = middle,
             }

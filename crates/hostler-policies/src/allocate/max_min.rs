@@ -6,7 +6,7 @@
 use super::classes::{Classes, Speeds, Traits};
 use super::closed::isolated_fallback;
 use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Instance, Sight};
+use super::{Allocate, AllocateError, Allocation, Instance, RateKnowledge};
 use crate::limits::PUBLISHED_PAIR_JOBS_MAX;
 use crate::lp::Solver;
 
@@ -15,27 +15,27 @@ use crate::lp::Solver;
 #[derive(Clone, Copy, Debug)]
 pub struct MaxMin {
     /// What it knows of types and pairs.
-    pub sight: Sight,
+    pub rate_knowledge: RateKnowledge,
     /// Who solves. Pairs of many jobs are left to the default one.
     pub solver: Solver,
 }
 
 impl MaxMin {
     /// With the default solver.
-    pub fn new(sight: Sight) -> MaxMin {
-        MaxMin { sight, solver: Solver::default() }
+    pub fn new(rate_knowledge: RateKnowledge) -> MaxMin {
+        MaxMin { rate_knowledge, solver: Solver::default() }
     }
 }
 
 impl Allocate for MaxMin {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
-        let seen = Speeds::of(self.sight).seen(instance);
+        let seen = Speeds::of(self.rate_knowledge).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
-        let pairs = self.sight == Sight::Packed;
+        let pairs = self.rate_knowledge == RateKnowledge::Packed;
         let few = !pairs || instance.jobs.len() <= PUBLISHED_PAIR_JOBS_MAX;
         let solver = if few { self.solver } else { Solver::Interior };
-        let apart = solver == Solver::Embedded;
+        let apart = solver == Solver::SelfDual;
         let classes = Classes::new(seen, Traits { pairs, apart, ..Traits::default() })?;
         Ok(match level(seen, &classes, solver) {
             Some((spread, objective)) => spread.allocation(&classes, objective),
@@ -109,7 +109,7 @@ mod tests {
             let classes = Classes::new(&instance, Traits::default()).unwrap();
             let apart = Classes::apart(&instance);
             let together = level(&instance, &classes, Solver::Interior).unwrap().1;
-            let alone = level(&instance, &apart, Solver::Vertex).unwrap().1;
+            let alone = level(&instance, &apart, Solver::Simplex).unwrap().1;
             prop_assert!((together - alone).abs() <= 1e-6 * alone, "{together} {alone}");
         }
     }

@@ -171,7 +171,7 @@ pub enum Fallback {
 
 /// Whether a policy sees that types differ and that jobs can share a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum RateKnowledge {
     /// Every type counts as equally fast.
     Agnostic,
     /// The measured rates.

@@ -28,7 +28,7 @@ impl Allocate for SumThroughput {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
         let (pairs, deadline) = (self.packed, self.deadlines);
-        let apart = self.solver == Solver::Embedded;
+        let apart = self.solver == Solver::SelfDual;
         let traits = Traits { pairs, deadline, apart, ..Traits::default() };
         let classes = Classes::new(instance, traits)?;
         if classes.rows.is_empty() {

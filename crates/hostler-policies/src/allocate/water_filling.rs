@@ -7,7 +7,7 @@
 use super::classes::{Classes, Speeds, Traits};
 use super::closed::isolated_fallback;
 use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Fallback, Inner, Instance, Sight};
+use super::{Allocate, AllocateError, Allocation, Fallback, Inner, Instance, RateKnowledge};
 use crate::limits::EXTRA_LEVELS_MAX;
 use crate::lp::Solver;
 
@@ -17,15 +17,15 @@ use crate::lp::Solver;
 #[derive(Clone, Copy, Debug)]
 pub struct WaterFilling {
     /// What it knows of types and pairs.
-    pub sight: Sight,
+    pub rate_knowledge: RateKnowledge,
 }
 
 impl Allocate for WaterFilling {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
-        let seen = Speeds::of(self.sight).seen(instance);
+        let seen = Speeds::of(self.rate_knowledge).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
-        let pairs = self.sight == Sight::Packed;
+        let pairs = self.rate_knowledge == RateKnowledge::Packed;
         let classes = Classes::new(seen, Traits { pairs, entity: true, ..Traits::default() })?;
         Ok(Filling::new(seen, &classes).run(instance))
     }

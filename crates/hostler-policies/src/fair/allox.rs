@@ -9,7 +9,7 @@ use hostler_core::policy::{Need, PolicyDef, PolicyError, defaults, settings};
 use super::by_name;
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
+use super::solver::FairQuestion;
 use crate::allocate::Allox;
 
 const KIND: &str = "allox";
@@ -28,7 +28,7 @@ pub const DEF: PolicyDef = PolicyDef {
             let fault = format!("`alpha`: {alpha}; give a number from 0 to 1");
             return Err(PolicyError::Settings { kind: KIND.to_owned(), fault });
         }
-        Ok(Box::new(Rounds::new(config.rules(!ahead), Question::new(), move |view| {
+        Ok(Box::new(Rounds::new(config.rules(!ahead), FairQuestion::new(), move |view| {
             Box::new(Allox { alpha, tie_order: by_name(view), ahead })
         })))
     },

@@ -10,7 +10,7 @@ use hostler_core::view::View;
 use super::by_name;
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
+use super::solver::FairQuestion;
 use crate::allocate::{Allocate, Fifo, FifoPacked, FifoPerf, FifoPublished};
 
 const KIND: &str = "fifo-fastest";
@@ -25,7 +25,7 @@ pub const DEF: PolicyDef = PolicyDef {
     build: |table| {
         let config: Config = settings(KIND, table)?;
         let Config { aware, packed, published, seed, .. } = config;
-        let question = Question { packed, ..Question::new() };
+        let question = FairQuestion { packed, ..FairQuestion::new() };
         let make = move |view: &View<'_>| -> Box<dyn Allocate> {
             let alone = FifoPerf { tie_order: by_name(view), zero_is_room: published };
             match (packed, aware) {

@@ -10,8 +10,8 @@ use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
-use super::{FlatSpeed, sight, solver};
+use super::solver::FairQuestion;
+use super::{FlatSpeed, rate_knowledge, solver};
 use crate::allocate::FinishTime;
 
 const KIND: &str = "finish-time-fairness";
@@ -29,13 +29,13 @@ pub const DEF: PolicyDef = PolicyDef {
             reference: config.speed.reference(),
             weighted: config.weighted,
             solver: solver(config.published, config.packed),
-            ..FinishTime::new(sight(config.aware, config.packed))
+            ..FinishTime::new(rate_knowledge(config.aware, config.packed))
         };
-        let question = Question {
+        let question = FairQuestion {
             packed: config.packed,
             weighted: config.weighted,
             alone: Arc::new(move |instance| finish_time.isolated_rates(instance)),
-            ..Question::new()
+            ..FairQuestion::new()
         };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(finish_time))))
     },

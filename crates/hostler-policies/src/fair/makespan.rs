@@ -7,8 +7,8 @@ use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
-use super::{FlatSpeed, sight};
+use super::solver::FairQuestion;
+use super::{FlatSpeed, rate_knowledge};
 use crate::allocate::Makespan;
 
 const KIND: &str = "makespan";
@@ -25,9 +25,9 @@ pub const DEF: PolicyDef = PolicyDef {
         let makespan = Makespan {
             reference: config.speed.reference(),
             published: config.published,
-            ..Makespan::new(sight(config.aware, config.packed))
+            ..Makespan::new(rate_knowledge(config.aware, config.packed))
         };
-        let question = Question { packed: config.packed, ..Question::new() };
+        let question = FairQuestion { packed: config.packed, ..FairQuestion::new() };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(makespan))))
     },
 };

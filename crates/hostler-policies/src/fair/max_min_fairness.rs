@@ -8,8 +8,8 @@ use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
-use super::{sight, solver};
+use super::solver::FairQuestion;
+use super::{rate_knowledge, solver};
 use crate::allocate::MaxMin;
 
 const KIND: &str = "max-min-fairness";
@@ -23,10 +23,10 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let sight = sight(config.aware, config.packed);
+        let rate_knowledge = rate_knowledge(config.aware, config.packed);
         let (packed, weighted) = (config.packed, config.weighted);
-        let question = Question { packed, weighted, ..Question::new() };
-        let max_min = MaxMin { solver: solver(config.published, false), ..MaxMin::new(sight) };
+        let question = FairQuestion { packed, weighted, ..FairQuestion::new() };
+        let max_min = MaxMin { solver: solver(config.published, false), ..MaxMin::new(rate_knowledge) };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(max_min))))
     },
 };

@@ -8,7 +8,7 @@ use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
+use super::solver::FairQuestion;
 use super::{Prices, solver};
 use crate::allocate::SumThroughput;
 
@@ -31,7 +31,7 @@ pub const DEF: PolicyDef = PolicyDef {
         };
         let rules = config.rules(true);
         let prices = config.prices.0;
-        let question = Question { packed: config.packed, prices, ..Question::new() };
+        let question = FairQuestion { packed: config.packed, prices, ..FairQuestion::new() };
         Ok(Box::new(Rounds::new(rules, question, move |_| Box::new(sum))))
     },
 };

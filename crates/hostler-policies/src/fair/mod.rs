@@ -14,7 +14,7 @@ mod settings;
 mod solver;
 
 pub use options::{FlatSpeed, Prices, TenantRule};
-use options::{by_name, sight, solver};
+use options::{by_name, rate_knowledge, solver};
 pub use pick::ModelOrder;
 
 policies![

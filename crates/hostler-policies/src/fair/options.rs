@@ -6,21 +6,21 @@ use hostler_core::policy::SettingType;
 use hostler_core::view::View;
 use serde::{Deserialize, Serialize};
 
-use crate::allocate::{Inner, Reference, Sight};
+use crate::allocate::{Inner, Reference, RateKnowledge};
 use crate::lp::Solver;
 
 /// What a policy knows of GPU models and of pairs.
-pub(super) fn sight(aware: bool, packed: bool) -> Sight {
+pub(super) fn rate_knowledge(aware: bool, packed: bool) -> RateKnowledge {
     match (aware, packed) {
-        (_, true) => Sight::Packed,
-        (true, false) => Sight::Aware,
-        (false, false) => Sight::Agnostic,
+        (_, true) => RateKnowledge::Packed,
+        (true, false) => RateKnowledge::Aware,
+        (false, false) => RateKnowledge::Agnostic,
     }
 }
 
 /// Who solves: the steps of the published solver, where there are no pairs.
 pub(super) fn solver(published: bool, packed: bool) -> Solver {
-    if published && !packed { Solver::Embedded } else { Solver::Interior }
+    if published && !packed { Solver::SelfDual } else { Solver::Interior }
 }
 
 /// Models by name: decides between those that are equally good.

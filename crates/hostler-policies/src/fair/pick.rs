@@ -14,7 +14,7 @@ use hostler_core::units::Span;
 use hostler_core::view::View;
 use serde::{Deserialize, Serialize};
 
-use super::roster::{Roster, Row};
+use super::roster::{Roster, RosterEntry};
 use super::solver::runs_together;
 
 /// In which order GPU models are dealt out.
@@ -106,7 +106,7 @@ pub(super) struct Candidate {
 impl Candidate {
     /// Whether it was solved for.
     pub(super) fn is_solved(&self, view: &View<'_>) -> bool {
-        self.turn.team.members().all(|job| view.standing(job).is_some())
+        self.turn.team.members().all(|job| view.solve_record(job).is_some())
     }
 
     /// Most urgent first; equals in order of submission.
@@ -123,13 +123,13 @@ impl Candidate {
 /// A job that asks for a turn.
 struct Asking<'a> {
     job: &'a Job,
-    row: &'a Row,
+    row: &'a RosterEntry,
     /// The account that it runs for, and the time that is not in it yet.
     running: Option<(Turn, Span)>,
 }
 
 impl<'a> Asking<'a> {
-    fn new(view: &View<'_>, job: &'a Job, row: &'a Row) -> Asking<'a> {
+    fn new(view: &View<'_>, job: &'a Job, row: &'a RosterEntry) -> Asking<'a> {
         Asking { job, row, running: view.running_account(job) }
     }
 }
@@ -227,7 +227,7 @@ impl Ranking {
 }
 
 /// Walks down the candidates and takes those for which GPUs are left.
-pub(super) struct Walk {
+pub(super) struct RoundBudget {
     /// Thousandths of GPUs that are left, by model.
     pub(super) left: Vec<u64>,
     taken: Marks,
@@ -253,12 +253,12 @@ impl Marks {
     }
 }
 
-impl Walk {
+impl RoundBudget {
     /// A walk that nobody was met on.
-    pub(super) fn new(view: &View<'_>, left: Vec<u64>) -> Walk {
+    pub(super) fn new(view: &View<'_>, left: Vec<u64>) -> RoundBudget {
         let first = view.jobs().next().map_or(view.next_job(), |job| job.id).0;
         let marked = vec![false; (view.next_job().0 - first) as usize];
-        Walk { left, taken: Marks { first, marked } }
+        RoundBudget { left, taken: Marks { first, marked } }
     }
 
     /// Notes that a job has its turn already.

@@ -8,7 +8,7 @@ use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
+use super::solver::FairQuestion;
 use crate::allocate::Proportional;
 
 const KIND: &str = "proportional";
@@ -22,7 +22,7 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let question = Question { weighted: config.weighted, ..Question::new() };
+        let question = FairQuestion { weighted: config.weighted, ..FairQuestion::new() };
         Ok(Box::new(Rounds::new(config.rules(true), question, |_| Box::new(Proportional))))
     },
 };

@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
-use hostler_core::admit::Census;
+use hostler_core::admit::EmptyCluster;
 use hostler_core::id::{JobId, ModelId, ModelSet};
 use hostler_core::job::{Demand, Gang, Job, JobSpec, Models, Phase};
 use hostler_core::reason::Reason;
-use hostler_core::table::Table;
+use hostler_core::table::IdWindow;
 use hostler_core::view::View;
 
 use crate::place::best_fit::BestFit;
 
 /// What a round knows of one job.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct RosterEntry {
     /// Steps per second on each model, by id; 0 where it cannot run.
     pub(super) rates: Arc<[f64]>,
     /// Thousandths of GPUs that it asks for.
@@ -28,8 +28,8 @@ pub(super) struct Row {
 /// The jobs that take part, and those that do not.
 #[derive(Clone, Default)]
 pub(super) struct Roster {
-    rows: Table<Option<Row>>,
-    census: Census,
+    rows: IdWindow<Option<RosterEntry>>,
+    empty_cluster: EmptyCluster,
     /// Step of the catalogue.
     seen: Option<u64>,
     /// Number of jobs and of the next one: jobs are the same while neither changes.
@@ -40,9 +40,9 @@ impl Roster {
     /// Follows the state.
     pub(super) fn refresh(&mut self, view: &View<'_>) {
         if self.seen != Some(view.catalogue_step()) {
-            self.rows = Table::default();
-            self.census = Census::default();
-            self.census.refresh(view);
+            self.rows = IdWindow::default();
+            self.empty_cluster = EmptyCluster::default();
+            self.empty_cluster.refresh(view);
             self.seen = Some(view.catalogue_step());
         }
         let jobs = (view.job_count(), view.next_job().0);
@@ -54,7 +54,7 @@ impl Roster {
             self.enter(view);
             // Another state than the last: numbers that were passed over belong to jobs.
             if self.rows.len() != jobs.0 {
-                self.rows = Table::default();
+                self.rows = IdWindow::default();
                 self.enter(view);
             }
         }
@@ -64,18 +64,18 @@ impl Roster {
     fn enter(&mut self, view: &View<'_>) {
         let known = self.rows.next_id();
         for job in view.jobs().filter(|job| job.id.0 >= known) {
-            let row = row(&self.census, view, &job.spec);
+            let row = row(&self.empty_cluster, view, &job.spec);
             self.rows.insert(job.id.0, row);
         }
     }
 
     /// What is known of a job that takes part.
-    pub(super) fn row(&self, job: JobId) -> Option<&Row> {
+    pub(super) fn row(&self, job: JobId) -> Option<&RosterEntry> {
         self.rows.get(job.0)?.as_ref()
     }
 
     /// Jobs that take part and are not held by a person, by id.
-    pub(super) fn rows<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = (&'a Job, &'a Row)> {
+    pub(super) fn rows<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = (&'a Job, &'a RosterEntry)> {
         let state = view.state();
         self.rows.numbered().filter_map(move |(id, row)| {
             let job =
@@ -88,7 +88,7 @@ impl Roster {
     pub(super) fn waiting<'a>(
         &'a self,
         view: &View<'a>,
-    ) -> impl Iterator<Item = (&'a Job, &'a Row)> {
+    ) -> impl Iterator<Item = (&'a Job, &'a RosterEntry)> {
         let state = view.state();
         state.pending().iter().filter_map(move |id| {
             let job = state.job(*id).filter(|job| !job.cancelled)?;
@@ -105,8 +105,8 @@ impl Roster {
 
     /// Why a job can never run here, if so.
     pub(super) fn objection(&mut self, view: &View<'_>, job: &Job) -> Option<Reason> {
-        let objection = self.census.objection(view, &job.spec, &BestFit);
-        let nowhere = |row: &Row| row.rates.iter().all(|rate| *rate <= 0.0);
+        let objection = self.empty_cluster.objection(view, &job.spec, &BestFit);
+        let nowhere = |row: &RosterEntry| row.rates.iter().all(|rate| *rate <= 0.0);
         objection.or_else(|| self.row(job.id).is_some_and(nowhere).then_some(Reason::NoSuchModel))
     }
 }
@@ -124,7 +124,7 @@ pub(super) fn demand_on(demand: &Demand, model: ModelId) -> Demand {
     Demand { models: Models::OneOf(ModelSet::one(model)), ..demand.clone() }
 }
 
-fn row(census: &Census, view: &View<'_>, spec: &JobSpec) -> Option<Row> {
+fn row(empty_cluster: &EmptyCluster, view: &View<'_>, spec: &JobSpec) -> Option<RosterEntry> {
     let gang = gpu_gang(spec)?;
     let profile = spec.profile.and_then(|key| view.profile(key));
     let gpus = spec.gpus();
@@ -132,7 +132,7 @@ fn row(census: &Census, view: &View<'_>, spec: &JobSpec) -> Option<Row> {
     let mut held = false;
     let rates = models.map(|model| {
         let asked = gang.demand.models.set().contains(model);
-        if !asked || !census.holds(view, &demand_on(&gang.demand, model), gang.count) {
+        if !asked || !empty_cluster.holds(view, &demand_on(&gang.demand, model), gang.count) {
             return 0.0;
         }
         held = true;
@@ -140,5 +140,5 @@ fn row(census: &Census, view: &View<'_>, spec: &JobSpec) -> Option<Row> {
     });
     let rates: Arc<[f64]> = rates.collect();
     let reference = profile.map_or(1.0, |profile| profile.reference(gpus).steps_per_sec());
-    held.then_some(Row { rates, gpu_milli: spec.gpu_milli(), reference })
+    held.then_some(RosterEntry { rates, gpu_milli: spec.gpu_milli(), reference })
 }

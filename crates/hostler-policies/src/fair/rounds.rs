@@ -25,10 +25,10 @@ use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
 
 use super::new_round::{NewRound, Pick};
-use super::pick::{Candidate, ModelOrder, Ranking, Shuffles, Walk};
+use super::pick::{Candidate, ModelOrder, Ranking, Shuffles, RoundBudget};
 use super::roster::Roster;
 use super::seats;
-use super::solver::{FairSolver, Make, Question, runs_together};
+use super::solver::{FairSolver, Make, FairQuestion, runs_together};
 use crate::allocate::Allocate;
 use crate::place::best_fit::BestFit;
 
@@ -48,7 +48,7 @@ pub(super) struct Rules {
 /// A policy that shares time out in rounds.
 pub(super) struct Rounds {
     rules: Rules,
-    question: Question,
+    question: FairQuestion,
     make: Make,
     roster: Roster,
     shuffles: Shuffles,
@@ -57,7 +57,7 @@ pub(super) struct Rounds {
 impl Rounds {
     pub(super) fn new(
         rules: Rules,
-        question: Question,
+        question: FairQuestion,
         make: impl Fn(&View<'_>) -> Box<dyn Allocate> + Send + Sync + 'static,
     ) -> Rounds {
         let shuffles = Shuffles::new(rules.seed);
@@ -140,7 +140,7 @@ impl Rounds {
     /// Gives turns anew.
     fn begin_round(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
         let mark = plan.mark();
-        let mut walk = Walk::new(view, free_gpus(view, plan));
+        let mut walk = RoundBudget::new(view, free_gpus(view, plan));
         let mut round = NewRound::new(view.lease_count());
         for lease in self.leases(view) {
             let model = view.model_of(lease).expect("who takes turns has GPUs");
@@ -181,7 +181,7 @@ impl Rounds {
     fn pick<'a>(
         &self,
         candidates: &'a [Candidate],
-        walk: &mut Walk,
+        walk: &mut RoundBudget,
         view: &View<'_>,
     ) -> (Vec<Pick<'a>>, Vec<&'a Candidate>) {
         let (mut picks, mut rest) = (Vec::new(), Vec::with_capacity(candidates.len()));
@@ -206,7 +206,7 @@ impl Rounds {
         view: &View<'_>,
         plan: &mut Plan<'_>,
         round: &mut NewRound,
-        walk: &mut Walk,
+        walk: &mut RoundBudget,
         picks: &[Pick<'_>],
         rest: &[&Candidate],
     ) {
@@ -279,7 +279,7 @@ impl Rounds {
         if left.iter().all(|milli| *milli == 0) {
             return;
         }
-        let mut walk = Walk::new(view, left);
+        let mut walk = RoundBudget::new(view, left);
         let number = view.round().map_or(0, |round| round.number);
         let models = self.rules.order.models(view, number, &mut self.shuffles);
         let mut turns = Vec::new();

@@ -8,11 +8,11 @@ use hostler_core::id::{JobId, ModelId, ProfileKey};
 use hostler_core::job::{Job, Sharing};
 use hostler_core::profile::PairPace;
 use hostler_core::solve::{Known, Solve};
-use hostler_core::target::{Solution, Standing, Target, Team, Turn};
+use hostler_core::target::{Solution, SolveRecord, Target, Team, Turn};
 use hostler_core::units::{Pace, Span};
 use hostler_core::view::View;
 
-use super::roster::{Roster, Row, gpu_gang};
+use super::roster::{Roster, RosterEntry, gpu_gang};
 use crate::allocate::{
     Allocate, AllocateError, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow,
     in_parts, isolated_rates,
@@ -30,7 +30,7 @@ pub(super) type Alone = Arc<dyn Fn(&Instance) -> Vec<f64> + Send + Sync>;
 
 /// What goes into an instance.
 #[derive(Clone)]
-pub(super) struct Question {
+pub(super) struct FairQuestion {
     /// Whether jobs that are willing may share GPUs.
     pub(super) packed: bool,
     /// Whether priorities are weights.
@@ -45,7 +45,7 @@ pub(super) struct Question {
 
 /// Solves for shares of time.
 pub(super) struct FairSolver {
-    pub(super) question: Question,
+    pub(super) question: FairQuestion,
     pub(super) make: Make,
     pub(super) roster: Roster,
     /// Made for the first solution; most remember nothing.
@@ -84,7 +84,7 @@ impl Solve for FairSolver {
         };
         Solution {
             targets: targets(&jobs, &allocation, !self.known.is_empty()),
-            standings: standings(&jobs, &instance, (self.question.alone)(&instance)),
+            solve_records: solve_records(&jobs, &instance, (self.question.alone)(&instance)),
             fallback: failed || allocation.fallback.is_some(),
         }
     }
@@ -94,10 +94,10 @@ impl Solve for FairSolver {
     }
 }
 
-impl Question {
+impl FairQuestion {
     /// A question about jobs and their speeds, and nothing else.
-    pub(super) fn new() -> Question {
-        Question {
+    pub(super) fn new() -> FairQuestion {
+        FairQuestion {
             packed: false,
             weighted: false,
             tenants: None,
@@ -108,7 +108,7 @@ impl Question {
 
     fn instance(&self, view: &View<'_>, roster: &Roster) -> (Vec<JobId>, Instance) {
         let workers = workers(view);
-        let able = |row: &Row| row.rates.iter().zip(&workers).any(|(rate, gpus)| rate * gpus > 0.0);
+        let able = |row: &RosterEntry| row.rates.iter().zip(&workers).any(|(rate, gpus)| rate * gpus > 0.0);
         let (mut ids, mut jobs, mut kinds) = (Vec::new(), Vec::new(), Kinds::default());
         for (job, row) in roster.rows(view).filter(|(_, row)| able(row)) {
             ids.push(job.id);
@@ -127,9 +127,9 @@ impl Question {
         (ids, Instance { workers, prices, jobs, pairs, entities })
     }
 
-    fn job_row(&self, view: &View<'_>, job: &Job, row: &Row) -> JobRow {
+    fn job_row(&self, view: &View<'_>, job: &Job, row: &RosterEntry) -> JobRow {
         let steps_left = steps_left(view, job, row);
-        let standing = view.standing(job.id);
+        let solve_record = view.solve_record(job.id);
         JobRow {
             rates: row.rates.to_vec(),
             kind: 0,
@@ -138,7 +138,7 @@ impl Question {
             steps_left,
             end_is_known: end_is_known(view, job),
             age_secs: view.now().since(job.submitted).secs_f64(),
-            finish_credit: standing.map_or(0.0, |own| credit(&own, steps_left)),
+            finish_credit: solve_record.map_or(0.0, |own| credit(&own, steps_left)),
             slack_secs: job.spec.deadline.map(|at| at.secs_f64() - view.now().secs_f64()),
             entity: self.tenants.map(|_| job.spec.tenant.0),
             held_type: held(view, job),
@@ -163,7 +163,7 @@ fn workers(view: &View<'_>) -> Vec<f64> {
 }
 
 /// Steps that are believed left: those that the job counts itself, or those of its estimate.
-fn steps_left(view: &View<'_>, job: &Job, row: &Row) -> f64 {
+fn steps_left(view: &View<'_>, job: &Job, row: &RosterEntry) -> f64 {
     let done = view.done(job).secs_f64() * row.reference;
     let left = match (job.spec.work, job.estimate) {
         // A step that is not done is to do; the tolerance is for work counted in microseconds.
@@ -184,7 +184,7 @@ fn end_is_known(view: &View<'_>, job: &Job) -> bool {
 }
 
 /// Time that all work so far would have taken with an equal part of the cluster.
-fn credit(last: &Standing, steps_left: f64) -> f64 {
+fn credit(last: &SolveRecord, steps_left: f64) -> f64 {
     let steps = (last.steps_left as f64 / MILLION - steps_left).max(0.0);
     let isolated = last.isolated as f64 / MILLION;
     let since = if isolated > 0.0 { steps / isolated } else { 0.0 };
@@ -222,15 +222,15 @@ fn targets(jobs: &[JobId], allocation: &Allocation, fine: bool) -> Vec<Target> {
     targets
 }
 
-fn standings(jobs: &[JobId], instance: &Instance, rates: Vec<f64>) -> Vec<Standing> {
+fn solve_records(jobs: &[JobId], instance: &Instance, rates: Vec<f64>) -> Vec<SolveRecord> {
     let rows = jobs.iter().zip(&instance.jobs).zip(rates);
-    let standing = rows.map(|((job, row), rate)| Standing {
+    let solve_record = rows.map(|((job, row), rate)| SolveRecord {
         job: *job,
         steps_left: (row.steps_left * MILLION).round() as u64,
         isolated: (rate * MILLION).round() as u64,
         credit: Span((row.finish_credit * MILLION).round() as u64),
     });
-    standing.collect()
+    solve_record.collect()
 }
 
 /// Kinds of jobs that behave alike in pairs: same profile, same shape.

@@ -7,8 +7,8 @@ use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
 use super::rounds::Rounds;
 use super::settings::round_settings;
-use super::solver::Question;
-use super::{TenantRule, sight};
+use super::solver::FairQuestion;
+use super::{TenantRule, rate_knowledge};
 use crate::allocate::WaterFilling;
 
 const KIND: &str = "water-filling";
@@ -22,15 +22,15 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let sight = sight(config.aware, config.packed);
-        let question = Question {
+        let rate_knowledge = rate_knowledge(config.aware, config.packed);
+        let question = FairQuestion {
             packed: config.packed,
             weighted: config.weighted,
             tenants: config.tenants.inner(),
-            ..Question::new()
+            ..FairQuestion::new()
         };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| {
-            Box::new(WaterFilling { sight })
+            Box::new(WaterFilling { rate_knowledge })
         })))
     },
 };

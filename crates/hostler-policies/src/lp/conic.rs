@@ -1,12 +1,12 @@
 //! The interior-point method of `clarabel`, for comparison with the one of this crate.
 
-use super::{LpError, Problem, Solution};
+use super::{LpError, LpSolution, Problem};
 use crate::limits::LP_ITERATIONS_MAX;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
 
 /// Solves a linear problem.
-pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
+pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
     let (rows, columns) = (problem.rows(), problem.columns());
     // Below the rows stand those that keep the columns at 0 or above.
     let mut starts = vec![0];
@@ -38,7 +38,7 @@ pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
     solver.solve();
     let found = &solver.solution;
     match found.status {
-        SolverStatus::Solved | SolverStatus::AlmostSolved => Ok(Solution {
+        SolverStatus::Solved | SolverStatus::AlmostSolved => Ok(LpSolution {
             values: found.x.clone(),
             prices: found.z[..rows].to_vec(),
             objective: -found.obj_val,

@@ -1,10 +1,10 @@
 //! `HiGHS`, for comparison with a well-known solver. Needs a C++ tool chain to build.
 
-use super::{LpError, Problem, Solution};
+use super::{LpError, LpSolution, Problem};
 use highs::{HighsModelStatus, RowProblem, Sense};
 
 /// Solves a linear problem.
-pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
+pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
     let mut model = RowProblem::default();
     let mut rows = vec![Vec::new(); problem.rows()];
     for column in 0..problem.columns() {
@@ -26,7 +26,7 @@ pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
         _ => return Err(LpError::Stuck { iterations: 0 }),
     }
     let solution = solved.get_solution();
-    Ok(Solution {
+    Ok(LpSolution {
         values: solution.columns().to_vec(),
         prices: solution.dual_rows().to_vec(),
         objective: solved.objective_value(),

@@ -7,7 +7,7 @@
 
 use super::scaled::Scaled;
 use super::system::System;
-use super::{LpError, Problem, Solution};
+use super::{LpError, LpSolution, Problem};
 use crate::limits::LP_ITERATIONS_MAX;
 
 /// Residuals and gap that are aimed for, relative to the problem.
@@ -27,7 +27,7 @@ const STEP: f64 = 0.995;
 const SHORT: f64 = 0.1;
 
 /// Solves a problem that has an optimum.
-pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
+pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
     let scaled = Scaled::new(problem);
     let mut system = System::new(problem);
     let mut point = Point::start(&scaled, &mut system);

@@ -8,15 +8,15 @@
 
 #[cfg(feature = "clarabel")]
 mod conic;
-mod embedding;
 #[cfg(feature = "highs")]
 mod highs;
 mod interior;
 mod scaled;
+mod self_dual;
+mod simplex;
 mod skyline;
 mod system;
 mod vector;
-mod vertex;
 
 #[cfg(test)]
 mod tests;
@@ -31,9 +31,9 @@ pub enum Solver {
     Interior,
     /// The method that published results were made with, step by step. Finds out by itself when
     /// nothing keeps all rows.
-    Embedded,
+    SelfDual,
     /// The simplex method of `microlp`: an answer at a corner, with few values above 0.
-    Vertex,
+    Simplex,
     /// The interior-point method of `clarabel`.
     #[cfg(feature = "clarabel")]
     Clarabel,
@@ -62,7 +62,7 @@ pub struct Problem {
 
 /// An answer and its prices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Solution {
+pub struct LpSolution {
     /// Value of each column.
     pub values: Vec<f64>,
     /// Price of each row: what one more of its bound is worth. Empty where the solver has none.
@@ -154,7 +154,7 @@ impl Problem {
     }
 
     /// Solves it.
-    pub fn solve(&self, solver: Solver) -> Result<Solution, LpError> {
+    pub fn solve(&self, solver: Solver) -> Result<LpSolution, LpError> {
         if self.columns() > LP_COLUMNS_MAX {
             return Err(LpError::TooLarge { columns: self.columns(), limit: LP_COLUMNS_MAX });
         }
@@ -163,8 +163,8 @@ impl Problem {
         }
         let mut solution = match solver {
             Solver::Interior => interior::solve(self)?,
-            Solver::Embedded => embedding::solve(self)?,
-            Solver::Vertex => vertex::solve(self)?,
+            Solver::SelfDual => self_dual::solve(self)?,
+            Solver::Simplex => simplex::solve(self)?,
             #[cfg(feature = "clarabel")]
             Solver::Clarabel => conic::solve(self)?,
             #[cfg(feature = "highs")]

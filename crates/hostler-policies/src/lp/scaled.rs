@@ -1,6 +1,6 @@
 //! A problem with rows and columns brought near size 1, for methods that go by sizes.
 
-use super::{Problem, Solution};
+use super::{LpSolution, Problem};
 
 /// Rounds of scaling.
 const SCALINGS: usize = 3;
@@ -143,7 +143,7 @@ impl Scaled {
     }
 
     /// Values and prices of the problem itself.
-    pub fn unscale(&self, problem: &Problem, x: &[f64], y: &[f64], iterations: u32) -> Solution {
+    pub fn unscale(&self, problem: &Problem, x: &[f64], y: &[f64], iterations: u32) -> LpSolution {
         let values: Vec<f64> =
             x.iter().zip(&self.column_scale).map(|(x, scale)| x * scale).collect();
         let prices = y.iter().zip(&self.row_scale);
@@ -154,7 +154,7 @@ impl Scaled {
                 objective += problem.logs[column] * libm::log(value);
             }
         }
-        Solution {
+        LpSolution {
             prices: prices.map(|(y, scale)| y * scale / self.goal_scale).collect(),
             values,
             objective,

@@ -32,7 +32,7 @@ fn two_products_share_two_machines() {
     problem.column(5.0, &[(1, 2.0), (2, 2.0)]);
     let solvers = [
         Solver::Interior,
-        Solver::Vertex,
+        Solver::Simplex,
         #[cfg(feature = "clarabel")]
         Solver::Clarabel,
     ];
@@ -59,8 +59,8 @@ fn a_problem_without_a_feasible_point_is_refused() {
     let mut problem = Problem::new(vec![1.0, -2.0], 0);
     problem.column(1.0, &[(0, 1.0), (1, -1.0)]);
     assert!(matches!(problem.solve(Solver::Interior), Err(LpError::Stuck { .. })));
-    assert_eq!(problem.solve(Solver::Vertex), Err(LpError::Infeasible));
-    assert_eq!(problem.solve(Solver::Embedded), Err(LpError::Infeasible));
+    assert_eq!(problem.solve(Solver::Simplex), Err(LpError::Infeasible));
+    assert_eq!(problem.solve(Solver::SelfDual), Err(LpError::Infeasible));
 }
 
 /// Any shares of three jobs on two types that give each job what it needs.
@@ -81,12 +81,12 @@ fn any_problem(needs: [f64; 3]) -> Problem {
 /// The answer of ECOS 2.0.14 to the same programme.
 #[test]
 fn among_answers_that_are_as_good_the_published_solver_gives_a_certain_one() {
-    let answer = any_problem([1.0, 0.5, 0.25]).solve(Solver::Embedded).unwrap();
+    let answer = any_problem([1.0, 0.5, 0.25]).solve(Solver::SelfDual).unwrap();
     let ecos = [0.138247, 0.440384, 0.227371, 0.241426, 0.419682, 0.141862];
     for (value, ecos) in answer.values.iter().zip(ecos) {
         assert!((value - ecos).abs() < 1e-4, "{:?}", answer.values);
     }
-    assert_eq!(any_problem([4.0, 2.0, 1.0]).solve(Solver::Embedded), Err(LpError::Infeasible));
+    assert_eq!(any_problem([4.0, 2.0, 1.0]).solve(Solver::SelfDual), Err(LpError::Infeasible));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_problem_without_an_end_is_refused() {
     let mut problem = Problem::new(vec![1.0], 0);
     problem.column(1.0, &[(0, -1.0)]);
     assert!(problem.solve(Solver::Interior).is_err());
-    assert_eq!(problem.solve(Solver::Vertex), Err(LpError::Unbounded));
+    assert_eq!(problem.solve(Solver::Simplex), Err(LpError::Unbounded));
 }
 
 proptest! {
@@ -104,12 +104,12 @@ proptest! {
     fn solvers_agree(seed: u64, jobs in 1usize..40, types in 1usize..5, tight: bool) {
         let problem = level_problem(seed, jobs, types, tight);
         let interior = problem.solve(Solver::Interior).unwrap();
-        let vertex = problem.solve(Solver::Vertex).unwrap();
-        let off = (interior.objective - vertex.objective).abs() / (1.0 + vertex.objective);
-        prop_assert!(off < 1e-7, "{} {}", interior.objective, vertex.objective);
-        let embedded = problem.solve(Solver::Embedded).unwrap();
-        let off = (embedded.objective - vertex.objective).abs() / (1.0 + vertex.objective);
-        prop_assert!(off < 1e-6, "{} {}", embedded.objective, vertex.objective);
+        let simplex = problem.solve(Solver::Simplex).unwrap();
+        let off = (interior.objective - simplex.objective).abs() / (1.0 + simplex.objective);
+        prop_assert!(off < 1e-7, "{} {}", interior.objective, simplex.objective);
+        let embedded = problem.solve(Solver::SelfDual).unwrap();
+        let off = (embedded.objective - simplex.objective).abs() / (1.0 + simplex.objective);
+        prop_assert!(off < 1e-6, "{} {}", embedded.objective, simplex.objective);
         #[cfg(feature = "clarabel")]
         {
             let conic = problem.solve(Solver::Clarabel).unwrap();

@@ -17,7 +17,7 @@
 use std::iter::Peekable;
 
 use hostler_core::capacity::Capacity;
-use hostler_core::hope::Hope;
+use hostler_core::fit_bound::FitBound;
 use hostler_core::job::{Job, JobSpec};
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
@@ -167,7 +167,7 @@ impl<'a> Gaps<'a> {
 /// fits, and books it there.
 struct Shadow<'a> {
     head: &'a JobSpec,
-    hope: Hope<'a>,
+    fit_bound: FitBound<'a>,
     ends: Peekable<Box<dyn Iterator<Item = Ending<'a>> + 'a>>,
     /// Stays that have ended elsewhere: given back once the head has its place, for those who
     /// then look for one beside it.
@@ -187,8 +187,8 @@ impl<'a> Shadow<'a> {
         let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> = Box::new(endings(view, started));
         let placed = place_job(place, free, &head.spec);
         let short = placed.expect_err("the head does not fit what is free");
-        let hope = Hope::new(&head.spec, short);
-        Shadow { head: &head.spec, hope, ends: ends.peekable(), elsewhere: Vec::new(), at: None }
+        let fit_bound = FitBound::new(&head.spec, short);
+        Shadow { head: &head.spec, fit_bound, ends: ends.peekable(), elsewhere: Vec::new(), at: None }
     }
 
     /// Whether the head is believed to start before `end`; looks no further ahead than that.
@@ -200,13 +200,13 @@ impl<'a> Shadow<'a> {
             && let Some(at) = self.ends.peek().map(|ending| ending.at).filter(|at| in_time(*at))
         {
             while let Some(ending) = self.ends.next_if(|ending| ending.at == at) {
-                if self.hope.concerns(free, ending.placement) {
-                    self.hope.release(free, ending.placement);
+                if self.fit_bound.concerns(free, ending.placement) {
+                    self.fit_bound.release(free, ending.placement);
                 } else {
                     self.elsewhere.push(ending.placement);
                 }
             }
-            if self.hope.is_worth_a_search(free)
+            if self.fit_bound.is_worth_a_search(free)
                 && let Ok(claim) = place_job(place, free, self.head)
             {
                 free.book(&claim).expect("the rule chose free resources");

@@ -3,7 +3,7 @@
 
 use std::mem::discriminant;
 
-use hostler_core::admit::Census;
+use hostler_core::admit::EmptyCluster;
 use hostler_core::id::{JobId, NodeId};
 use hostler_core::job::Job;
 use hostler_core::placement::{Lease, Placement};
@@ -21,7 +21,7 @@ use crate::limits::{OVERDUE_MIN, OVERDUE_PART};
 #[derive(Default)]
 pub(super) struct News {
     seen: Option<u64>,
-    census: Census,
+    empty_cluster: EmptyCluster,
     /// What is known not to fit.
     pub(super) hopeless: Hopeless,
 }
@@ -39,14 +39,14 @@ impl News {
         self.seen = Some(journal.end());
         let freed = changes.map(freed);
         self.hopeless.follow(plan.free(), freed.as_deref());
-        self.census.refresh(view);
+        self.empty_cluster.refresh(view);
         let mut came = changes.map_or_else(
             || view.pending().iter().copied().collect(),
             |changes| queued(view, changes),
         );
         came.retain(|id| {
             let job = view.job(*id).expect("a waiting job is not over");
-            match self.census.objection(view, &job.spec, place) {
+            match self.empty_cluster.objection(view, &job.spec, place) {
                 Some(reason) => plan.reject(*id, reason).is_err(),
                 None => true,
             }

@@ -9,7 +9,7 @@ use hostler_core::capacity::Capacity;
 use hostler_core::placement::Placement;
 use hostler_core::state::ClusterState;
 
-use super::terms::{Class, Fleet};
+use super::class_access::{Class, Fleet};
 
 /// Sizes and free parts by class.
 #[derive(Default)]

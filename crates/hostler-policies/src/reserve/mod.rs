@@ -4,6 +4,6 @@ mod booked;
 mod pass;
 mod place;
 mod queue;
-mod terms;
+mod class_access;
 
 policies![pai, pai_cpu];

@@ -17,8 +17,8 @@ use hostler_core::policy::{PolicyDef, PolicyError, defaults, settings};
 use hostler_core::units::Span;
 
 use super::pass::Reserving;
-use super::place::{Candidate, Taste};
-use super::terms::{LowFirst, Rules};
+use super::place::{Candidate, CostModel};
+use super::class_access::{LowFirst, Rules};
 
 const KIND: &str = "pai";
 
@@ -104,7 +104,7 @@ struct Packing {
     weights: Weights,
 }
 
-impl Taste for Packing {
+impl CostModel for Packing {
     fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64 {
         let booked = self.weights.booked(free, seat);
         if seat.high { booked } else { -booked }

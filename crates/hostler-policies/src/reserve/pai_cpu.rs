@@ -16,8 +16,8 @@ use hostler_core::units::Span;
 
 use super::pai::Weights;
 use super::pass::Reserving;
-use super::place::{Candidate, Taste};
-use super::terms::{LowFirst, Rules};
+use super::place::{Candidate, CostModel};
+use super::class_access::{LowFirst, Rules};
 
 const KIND: &str = "pai-cpu";
 
@@ -75,7 +75,7 @@ impl Stranding {
     }
 }
 
-impl Taste for Stranding {
+impl CostModel for Stranding {
     fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64 {
         let after = self.stranded(free, seat, seat.tasks);
         let more = after - self.stranded(free, seat, seat.tasks - 1);

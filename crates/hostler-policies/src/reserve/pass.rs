@@ -13,9 +13,9 @@ use hostler_core::stage::{self, may_fit, no_capacity};
 use hostler_core::view::View;
 
 use super::booked::Booked;
-use super::place::{Taste, place_job, room};
+use super::place::{CostModel, place_job, room};
 use super::queue::{News, Queue};
-use super::terms::{Fleet, Rules};
+use super::class_access::{Fleet, Rules};
 use crate::place::best_fit::BestFit;
 use crate::place::scored::Role;
 
@@ -23,7 +23,7 @@ use crate::place::scored::Role;
 pub(super) struct Reserving {
     rules: Rules,
     head: Head,
-    taste: Box<dyn Taste>,
+    taste: Box<dyn CostModel>,
     fleet: Fleet,
     queue: Queue,
 }
@@ -56,15 +56,15 @@ impl Policy for Reserving {
 }
 
 impl Reserving {
-    pub(super) fn new(rules: Rules, head: Head, taste: Box<dyn Taste>) -> Reserving {
+    pub(super) fn new(rules: Rules, head: Head, taste: Box<dyn CostModel>) -> Reserving {
         Reserving { rules, head, taste, fleet: Fleet::default(), queue: Queue::default() }
     }
 
     /// Rejects newcomers that can never run.
     fn turn_away(&mut self, pass: &mut Pass<'_>, news: &mut News, plan: &mut Plan<'_>) {
-        let (census, queue) = (&mut self.fleet.census, &self.queue);
+        let (empty_cluster, queue) = (&mut self.fleet.empty_cluster, &self.queue);
         news.came.retain(|id| {
-            let objection = census.objection(pass.view, &queue.get(*id).spec, &BestFit);
+            let objection = empty_cluster.objection(pass.view, &queue.get(*id).spec, &BestFit);
             let Some(reason) = objection else { return true };
             plan.reject(*id, reason).expect("a waiting job can be turned away");
             pass.gone.insert(*id);

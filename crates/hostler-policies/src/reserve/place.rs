@@ -12,11 +12,11 @@ use hostler_core::placement::{Part, Placement};
 use hostler_core::stage::Shortfall;
 
 use super::booked::Booked;
-use super::terms::{Class, Fleet, Plan, Turn};
+use super::class_access::{Class, Fleet, Plan, ClassOrder};
 use crate::place::scored::{Role, cheapest};
 
 /// Says which nodes suit a task.
-pub(super) trait Taste: Send {
+pub(super) trait CostModel: Send {
     /// What the last of `seat.tasks` tasks costs on a node; the least wins.
     fn cost(&self, free: &Capacity, seat: &Candidate<'_>) -> i64;
 
@@ -36,7 +36,7 @@ pub(super) struct Candidate<'a> {
 
 /// Places all roles of a job, all or none. `free` is left as it was.
 pub(super) fn place_job(
-    taste: &dyn Taste,
+    taste: &dyn CostModel,
     fleet: &Fleet,
     booked: &Booked,
     free: &mut Capacity,
@@ -66,7 +66,7 @@ pub(super) fn place_job(
 
 /// Places one role: in one class if one holds it whole, else over several in the plan's order.
 fn place_role(
-    taste: &dyn Taste,
+    taste: &dyn CostModel,
     fleet: &Fleet,
     booked: &Booked,
     free: &Capacity,
@@ -114,7 +114,7 @@ fn in_turn<'a>(
     plan: &'a Plan,
     weights: [u64; 2],
 ) -> Cow<'a, [Class]> {
-    if plan.order == Turn::Listed {
+    if plan.order == ClassOrder::Listed {
         return Cow::Borrowed(&plan.classes);
     }
     let mut classes = plan.classes.to_vec();

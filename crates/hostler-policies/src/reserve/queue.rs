@@ -14,7 +14,7 @@ use hostler_core::state::Change;
 use hostler_core::units::{Mib, Time};
 use hostler_core::view::View;
 
-use super::terms::{Class, Fleet, Rules, Terms};
+use super::class_access::{Class, Fleet, Rules, ClassAccess};
 use crate::limits::FREED_COUNTED_MAX;
 
 /// Waiting jobs, by id and by shape.
@@ -37,7 +37,7 @@ type Ask = (Demand, Arc<[Class]>, bool);
 /// A job that waits.
 pub(super) struct Waiting {
     pub(super) spec: Arc<JobSpec>,
-    pub(super) terms: Terms,
+    pub(super) terms: ClassAccess,
     shape: Option<usize>,
 }
 

@@ -23,11 +23,11 @@ fn all() -> Vec<(&'static str, Box<dyn Allocate>)> {
         ("allox", Box::new(Allox::default())),
         ("shortest", Box::new(Shortest)),
     ];
-    for sight in [Sight::Agnostic, Sight::Aware, Sight::Packed] {
-        list.push(("max-min", Box::new(MaxMin::new(sight))));
-        list.push(("water-filling", Box::new(WaterFilling { sight })));
-        list.push(("finish-time", Box::new(FinishTime::new(sight))));
-        list.push(("makespan", Box::new(Makespan::new(sight))));
+    for rate_knowledge in [RateKnowledge::Agnostic, RateKnowledge::Aware, RateKnowledge::Packed] {
+        list.push(("max-min", Box::new(MaxMin::new(rate_knowledge))));
+        list.push(("water-filling", Box::new(WaterFilling { rate_knowledge })));
+        list.push(("finish-time", Box::new(FinishTime::new(rate_knowledge))));
+        list.push(("makespan", Box::new(Makespan::new(rate_knowledge))));
     }
     list
 }
@@ -141,7 +141,7 @@ fn too_many_classes_for_pairs_are_refused() {
     let mut instance = two_jobs();
     instance.jobs = (0..300).map(|at| job(&[1.0 + f64::from(at), 1.0])).collect();
     instance.pairs = vec![PairRow { first: 0, second: 0, rates: vec![(1.0, 1.0); 2] }];
-    let error = MaxMin::new(Sight::Packed).allocate(&instance).unwrap_err().to_string();
+    let error = MaxMin::new(RateKnowledge::Packed).allocate(&instance).unwrap_err().to_string();
     assert_eq!(error, "too many classes of jobs for pairs: 300; the limit is 256");
 }
 

@@ -73,11 +73,20 @@ fn solvers() -> Vec<(String, Box<dyn Allocate>)> {
         let sum = SumThroughput { priced, deadlines, packed, ..Default::default() };
         list.push((format!("sum {packed}"), Box::new(sum)));
     }
-    for sight in [Sight::Agnostic, Sight::Aware, Sight::Packed] {
-        list.push((format!("max-min {sight:?}"), Box::new(MaxMin::new(sight))));
-        list.push((format!("water-filling {sight:?}"), Box::new(WaterFilling { sight })));
-        list.push((format!("finish-time {sight:?}"), Box::new(FinishTime::new(sight))));
-        list.push((format!("makespan {sight:?}"), Box::new(Makespan::new(sight))));
+    for rate_knowledge in [RateKnowledge::Agnostic, RateKnowledge::Aware, RateKnowledge::Packed] {
+        list.push((format!("max-min {rate_knowledge:?}"), Box::new(MaxMin::new(rate_knowledge))));
+        list.push((
+            format!("water-filling {rate_knowledge:?}"),
+            Box::new(WaterFilling { rate_knowledge }),
+        ));
+        list.push((
+            format!("finish-time {rate_knowledge:?}"),
+            Box::new(FinishTime::new(rate_knowledge)),
+        ));
+        list.push((
+            format!("makespan {rate_knowledge:?}"),
+            Box::new(Makespan::new(rate_knowledge)),
+        ));
     }
     list
 }
@@ -103,11 +112,11 @@ proptest! {
     #[test]
     fn parts_keep_the_rules_of_the_whole(seed: u64, jobs in 10usize..60) {
         let instance = instance(seed, jobs, 3);
-        let inner = MaxMin::new(Sight::Packed);
+        let inner = MaxMin::new(RateKnowledge::Packed);
         let mut pop = Pop { inner, jobs_max: 8, seed, combine: Combine::Least };
         let parts = pop.allocate(&instance).unwrap();
         prop_assert!(violation(&instance, &parts) <= 1e-6);
-        let whole = MaxMin::new(Sight::Packed).allocate(&instance).unwrap();
+        let whole = MaxMin::new(RateKnowledge::Packed).allocate(&instance).unwrap();
         prop_assert!(parts.objective <= whole.objective * (1.0 + 1e-6), "better than the best");
     }
 }

@@ -66,8 +66,11 @@ fn large_instances_reach_the_known_optimum() {
     .expect("the file is as its readme says");
     for case in cases["instances"].as_array().expect("the file is as its readme says") {
         let instance = instance(&table, case);
-        for (sight, field) in [(Sight::Aware, "unpacked"), (Sight::Packed, "packed")] {
-            let allocation = MaxMin::new(sight).allocate(&instance).expect("the instance is sound");
+        for (rate_knowledge, field) in
+            [(RateKnowledge::Aware, "unpacked"), (RateKnowledge::Packed, "packed")]
+        {
+            let allocation =
+                MaxMin::new(rate_knowledge).allocate(&instance).expect("the instance is sound");
             let expected = case["expected"][field]
                 .as_f64()
                 .or(case[field].as_f64())

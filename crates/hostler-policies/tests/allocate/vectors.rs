@@ -73,7 +73,7 @@ fn instance(case: &Value) -> Instance {
 
 /// The policy of that name, and where its expected objective stands.
 fn policy(name: &str) -> (Box<dyn Allocate>, &'static str) {
-    use Sight::{Agnostic, Aware, Packed};
+    use RateKnowledge::{Agnostic, Aware, Packed};
     let sum = SumThroughput::default();
     match name {
         "isolated" => (Box::new(Isolated), "X"),
@@ -82,7 +82,7 @@ fn policy(name: &str) -> (Box<dyn Allocate>, &'static str) {
         "max_min_fairness_perf" => (Box::new(MaxMin::new(Aware)), "objective"),
         "max_min_fairness_packed" => (Box::new(MaxMin::new(Packed)), "objective"),
         "max_min_fairness_water_filling_perf" => {
-            (Box::new(WaterFilling { sight: Aware }), "normalized_throughput")
+            (Box::new(WaterFilling { rate_knowledge: Aware }), "normalized_throughput")
         }
         "finish_time_fairness_perf" => {
             (Box::new(FinishTime { weighted: false, ..FinishTime::new(Aware) }), "objective_rho")
@@ -188,7 +188,7 @@ fn a_corner_is_as_good_as_the_middle() {
         let Some(expected) = case["expected"]["max_min_fairness_perf"]["objective"].as_f64() else {
             continue;
         };
-        let mut policy = MaxMin { sight: Sight::Aware, solver: Solver::Vertex };
+        let mut policy = MaxMin { rate_knowledge: RateKnowledge::Aware, solver: Solver::Simplex };
         let allocation = policy.allocate(&instance).expect("the instance is sound");
         close(
             case["name"].as_str().expect("the file is as its readme says"),

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use hostler_core::admit::Census;
+use hostler_core::admit::EmptyCluster;
 use hostler_core::decision::Decision;
 use hostler_core::id::JobId;
 use hostler_core::job::Job;
@@ -39,14 +39,14 @@ impl Policy for Naive {
     }
 
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let mut census = Census::default();
+        let mut empty_cluster = EmptyCluster::default();
         let place = self.place.build();
-        census.refresh(view);
+        empty_cluster.refresh(view);
         let waiting = view.jobs().filter(|job| view.pending().contains(&job.id));
         let mut line: Vec<&Job> = waiting.collect();
         line.sort_by_key(|job| ((self.key)(job), job.id));
         for job in &line {
-            if let Some(reason) = census.objection(view, &job.spec, &*place) {
+            if let Some(reason) = empty_cluster.objection(view, &job.spec, &*place) {
                 plan.reject(job.id, reason).expect("it waits");
             }
         }

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::stats::{mean, quantile};
-use crate::report::chart::{Axis, Bar, BarChart, Chart, HeatChart, Line, LineChart, Shape};
+use crate::report::chart::{Axis, Bar, BarChart, Chart, ChartShape, HeatChart, Line, LineChart};
 use crate::report::data::{Format, Heat};
 use crate::report::{format, html, reduce};
 
@@ -22,7 +22,7 @@ pub struct Figure {
     /// Numbers worth a name.
     pub facts: Vec<Fact>,
     /// All numbers.
-    pub tables: Vec<Table>,
+    pub tables: Vec<FigureTable>,
     /// What the page draws.
     #[serde(skip)]
     pub charts: Vec<(String, Chart)>,
@@ -49,7 +49,7 @@ pub struct Fact {
 
 /// A table of numbers with a name in front of each row.
 #[derive(Debug, Clone, Serialize)]
-pub struct Table {
+pub struct FigureTable {
     /// What it shows.
     pub name: String,
     /// Headings, that of the names first.
@@ -100,7 +100,7 @@ pub struct Curve {
 }
 
 /// A line: its name, how it is drawn, its points.
-pub type NamedLine = (String, Shape, Vec<(f64, f64)>);
+pub type NamedLine = (String, ChartShape, Vec<(f64, f64)>);
 
 /// A curve of ascending values.
 pub fn curve(name: impl Into<String>, values: Vec<f64>) -> Curve {
@@ -153,7 +153,7 @@ impl Figure {
                 thinned.iter().map(|(x, y)| (reduce::short(*x), reduce::short(*y))).collect();
             let rows = thinned.iter().map(|(x, y)| TableRow(curve.name.clone(), vec![*x, *y]));
             points.rows.extend(rows);
-            lines.push(line(&curve.name, slot, Shape::Step, thinned));
+            lines.push(line(&curve.name, slot, ChartShape::Step, thinned));
         }
         self.tables.push(points);
         let y = Axis::linear(&format!("share of {of}"), Format::Percent).up_to(1.0);
@@ -247,9 +247,15 @@ impl Figure {
     }
 }
 
-fn empty_table(name: &str, columns: &[&str], formats: &[Format], shown: bool) -> Table {
+fn empty_table(name: &str, columns: &[&str], formats: &[Format], shown: bool) -> FigureTable {
     let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    Table { name: name.to_owned(), columns, rows: Vec::new(), formats: formats.to_vec(), shown }
+    FigureTable {
+        name: name.to_owned(),
+        columns,
+        rows: Vec::new(),
+        formats: formats.to_vec(),
+        shown,
+    }
 }
 
 /// Points of a distribution as the study draws it: the i-th of n values at i / (n - 1).
@@ -270,7 +276,7 @@ fn thin_line(points: &[(f64, f64)], max: usize) -> Vec<(f64, f64)> {
     points.chunks(per_bucket).map(bucket).collect()
 }
 
-fn line(name: &str, slot: usize, shape: Shape, points: Vec<(f64, f64)>) -> Line {
+fn line(name: &str, slot: usize, shape: ChartShape, points: Vec<(f64, f64)>) -> Line {
     let (x, y) = points.into_iter().unzip();
     Line { name: name.to_owned(), part: String::new(), slot, shape, x, y }
 }

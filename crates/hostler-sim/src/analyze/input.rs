@@ -221,7 +221,7 @@ pub struct Input {
     /// What machines did, by key.
     pub metrics: Vec<Metric>,
     /// Rows of the simulator's table.
-    pub simulator: Vec<pai2020::Row>,
+    pub simulator: Vec<pai2020::Pai2020Job>,
     /// How the simulator's policies are made.
     pub policies: Option<PolicyMaker>,
     /// Mini-batch times.

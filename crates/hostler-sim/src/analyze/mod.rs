@@ -20,7 +20,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use figure::{Fact, Figure, Finding, Table, TableRow};
+pub use figure::{Fact, Figure, FigureTable, Finding, TableRow};
 pub use input::{Input, PolicyMaker, Source};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Analysis;
-use super::figure::{Figure, Table};
+use super::figure::{Figure, FigureTable};
 use crate::report::chart::Chart;
 use crate::report::data::Format;
 use crate::report::format;
@@ -108,7 +108,7 @@ fn facts(figure: &Figure) -> String {
     }
 }
 
-fn table(table: &Table) -> String {
+fn table(table: &FigureTable) -> String {
     let headings: String = table
         .columns
         .iter()

@@ -45,7 +45,7 @@ pub struct Line {
     /// Colour and dash by number, the same for one policy in every plot.
     pub slot: usize,
     /// How points are joined.
-    pub shape: Shape,
+    pub shape: ChartShape,
     /// Positions to the right, rising.
     pub x: Vec<f64>,
     /// Heights; a value that is not finite leaves a gap.
@@ -55,7 +55,7 @@ pub struct Line {
 /// How the points of a line are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shape {
+pub enum ChartShape {
     /// Straight from point to point.
     Straight,
     /// Straight and dashed.
@@ -172,14 +172,14 @@ pub struct HeatChart {
     /// Name of each row.
     pub rows: Vec<String>,
     /// Runs of rows that belong together, from the top.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ChartGroup>,
     /// Percent by row and column, one byte each in base64; 255 where there is nothing to measure.
     pub cells: String,
 }
 
 /// Neighbouring rows of a heat map that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct ChartGroup {
     /// What they have in common.
     pub name: String,
     /// How many rows there are.

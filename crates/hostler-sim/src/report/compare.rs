@@ -3,7 +3,7 @@
 //! Says what is drawn; the page's script knows how.
 
 use super::chart::{
-    Axis, Bar, BarChart, BoxChart, BoxRow, Chart, HeatChart, Line, LineChart, Scale, Shape,
+    Axis, Bar, BarChart, BoxChart, BoxRow, Chart, ChartShape, HeatChart, Line, LineChart, Scale,
 };
 use super::data::{Better, Format, Report, Run, Series, Spread};
 use super::{format, html, reduce};
@@ -58,7 +58,7 @@ fn cdf(
             name: labels[index].clone(),
             part: String::new(),
             slot: index,
-            shape: Shape::Step,
+            shape: ChartShape::Step,
             x: points.iter().map(|point| reduce::short(point.0)).collect(),
             y: points.iter().map(|point| reduce::short(point.1)).collect(),
         }
@@ -95,7 +95,7 @@ fn queue(labels: &[String], series: &[Series]) -> Chart {
         name: labels[index].clone(),
         part: String::new(),
         slot: index,
-        shape: Shape::Straight,
+        shape: ChartShape::Straight,
         x: series.times_s.clone(),
         y: series.queue.clone(),
     });
@@ -131,7 +131,7 @@ fn over_time(
         name: labels[slot].clone(),
         part: String::new(),
         slot,
-        shape: Shape::Straight,
+        shape: ChartShape::Straight,
         x,
         y,
     };
@@ -145,7 +145,7 @@ fn over_time(
 }
 
 fn utilisation(label: &str, slot: usize, series: &Series) -> Chart {
-    let line = |part: &str, shape: Shape, values: &[f64]| Line {
+    let line = |part: &str, shape: ChartShape, values: &[f64]| Line {
         name: label.to_owned(),
         part: part.to_owned(),
         slot,
@@ -158,8 +158,8 @@ fn utilisation(label: &str, slot: usize, series: &Series) -> Chart {
         x: Axis::linear("", Format::Duration),
         y: Axis::linear("", Format::Percent).up_to(1.0),
         lines: vec![
-            line("allocated", Shape::Area, &series.allocated),
-            line("used", Shape::Dashed, &series.used),
+            line("allocated", ChartShape::Area, &series.allocated),
+            line("used", ChartShape::Dashed, &series.used),
         ],
         height: 150,
     })

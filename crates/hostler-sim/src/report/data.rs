@@ -92,7 +92,7 @@ pub struct Run {
     #[serde(default)]
     pub contended: Vec<(f64, f64)>,
     /// Account of every tenant.
-    pub tenants: Vec<Tenant>,
+    pub tenants: Vec<TenantFigures>,
     /// Allocation of every machine over time.
     pub heat: Heat,
 }
@@ -132,7 +132,7 @@ pub struct Series {
 
 /// Account of one tenant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tenant {
+pub struct TenantFigures {
     /// Name of the tenant.
     pub name: String,
     /// Jobs submitted.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::chart::{Axis, Chart, Line, LineChart, Scale, Shape};
+use super::chart::{Axis, Chart, ChartShape, Line, LineChart, Scale};
 use super::data::{Column, Format, Report, Run};
 use super::html::{self, escape};
 use super::page::{NEEDS_SCRIPT, header, notes, select, table_of};
@@ -165,7 +165,7 @@ fn chart(report: &LoadReport, measure: usize, column: &Column, scale: Scale) -> 
         name,
         part: String::new(),
         slot: policy,
-        shape: Shape::Marked,
+        shape: ChartShape::Marked,
         x: report.loads.clone(),
         y: height(policy),
     });

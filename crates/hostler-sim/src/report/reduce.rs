@@ -2,7 +2,7 @@
 //!
 //! The sizes below are what a screen can show; nothing that is computed rests on thinned data.
 
-use super::chart::Group;
+use super::chart::ChartGroup;
 use super::data::{DOWN, Heat, Series};
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ pub struct Merged {
     /// Name of each row.
     pub rows: Vec<String>,
     /// Runs of rows that belong together.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ChartGroup>,
     /// Row by row; missing cells count as down.
     pub cells: Vec<u8>,
 }
@@ -98,7 +98,7 @@ pub fn merge(heat: &Heat) -> Merged {
         let members: Vec<usize> =
             (0..heat.machines.len()).filter(|row| group_of(*row) == name).collect();
         let rows = members.len().div_ceil(per_row);
-        merged.groups.push(Group { name: name.to_owned(), rows });
+        merged.groups.push(ChartGroup { name: name.to_owned(), rows });
         for rows in members.chunks(per_row) {
             merged.rows.push(row_name(heat, rows));
             let cells = columns.chunks(per_column).map(|columns| mean_cell(heat, rows, columns));

@@ -1,6 +1,6 @@
 //! The tenants of each policy, the largest by name and the rest as one row.
 
-use super::data::{Format, Report, Run, Tenant};
+use super::data::{Format, Report, Run, TenantFigures};
 use super::format;
 use super::html::escape;
 use super::page::{TableColumn, heading, row_heading, select, text_heading};
@@ -33,7 +33,7 @@ fn tenant_table(run: &Run, label: &str) -> String {
         return format!("<p class=\"quiet\">No tenants recorded under {}.</p>\n", escape(label));
     }
     let shown = largest_tenants(&run.tenants);
-    let column = |heading: &str, format: Format, value: fn(&Tenant) -> f64| {
+    let column = |heading: &str, format: Format, value: fn(&TenantFigures) -> f64| {
         let values: Vec<Option<f64>> = shown.iter().map(|tenant| Some(value(tenant))).collect();
         let texts = format::column(&values, format);
         TableColumn { heading: heading.to_owned(), best: vec![false; values.len()], values, texts }
@@ -74,7 +74,7 @@ fn tenant_caption(count: usize, label: &str) -> String {
 }
 
 /// The largest tenants, and all the others as one.
-fn largest_tenants(tenants: &[Tenant]) -> Vec<Tenant> {
+fn largest_tenants(tenants: &[TenantFigures]) -> Vec<TenantFigures> {
     let mut sorted = tenants.to_vec();
     sorted.sort_by(|left, right| {
         right.gpu_hours.total_cmp(&left.gpu_hours).then_with(|| left.name.cmp(&right.name))
@@ -84,10 +84,10 @@ fn largest_tenants(tenants: &[Tenant]) -> Vec<Tenant> {
     }
     let rest = sorted.split_off(TENANTS_MAX);
     let jobs: u64 = rest.iter().map(|tenant| tenant.jobs).sum();
-    let mean = |value: fn(&Tenant) -> f64| {
+    let mean = |value: fn(&TenantFigures) -> f64| {
         rest.iter().map(|tenant| value(tenant) * tenant.jobs as f64).sum::<f64>() / jobs as f64
     };
-    sorted.push(Tenant {
+    sorted.push(TenantFigures {
         name: format!("{} others", rest.len()),
         jobs,
         gpu_hours: rest.iter().map(|tenant| tenant.gpu_hours).sum(),

@@ -1,6 +1,6 @@
 //! What readers of a report rely on, checked on the smallest reports that show it.
 
-use super::data::{Better, Column, Format, Heat, Report, Run, Spread, Tenant};
+use super::data::{Better, Column, Format, Heat, Report, Run, Spread, TenantFigures};
 use super::{findings, format, html, render, table};
 use expect_test::{Expect, expect};
 
@@ -260,7 +260,7 @@ fn hostile() -> Report {
         run.policy = hostile();
         run.settings = hostile();
         run.summary = hostile();
-        run.tenants = vec![Tenant { name: hostile(), jobs: 1, ..Tenant::default() }];
+        run.tenants = vec![TenantFigures { name: hostile(), jobs: 1, ..TenantFigures::default() }];
         run.heat = Heat {
             times_s: vec![0.0],
             machines: vec![hostile()],
@@ -337,7 +337,7 @@ fn page_marks_the_best_by_a_sign_and_a_word_and_leaves_holes_unsorted() {
 #[test]
 fn tenants_beyond_the_largest_twenty_become_one_row() {
     let mut report = report("wait:lower:count\na 1");
-    let tenant = |number: u64| Tenant {
+    let tenant = |number: u64| TenantFigures {
         name: format!("tenant {number}"),
         jobs: number,
         gpu_hours: number as f64,

@@ -40,7 +40,7 @@ struct File {
     #[serde(default)]
     gpu_models: Vec<Model>,
     #[serde(default)]
-    nodes: Vec<Group>,
+    nodes: Vec<NodeGroup>,
 }
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ struct Model {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Group {
+struct NodeGroup {
     count: u32,
     name: Option<String>,
     gpu_model: Option<String>,
@@ -182,7 +182,7 @@ impl Place {
     /// Appends the machines of a group. The outer error is a full text pool.
     fn expand(
         &self,
-        group: &Group,
+        group: &NodeGroup,
         models: &[Model],
         used: &mut HashMap<String, u32>,
         cluster: &mut Cluster,
@@ -202,7 +202,7 @@ impl Place {
         Ok(Ok(()))
     }
 
-    fn row(&self, group: &Group, models: &[Model]) -> Result<NodeRow, ClusterProblem> {
+    fn row(&self, group: &NodeGroup, models: &[Model]) -> Result<NodeRow, ClusterProblem> {
         let named = |model: &&Model| Some(&model.name) == group.gpu_model.as_ref();
         let model = models.iter().find(named);
         match (&group.gpu_model, model) {
@@ -230,7 +230,7 @@ impl Place {
         })
     }
 
-    fn check_ranges(&self, group: &Group) -> Result<(), ClusterProblem> {
+    fn check_ranges(&self, group: &NodeGroup) -> Result<(), ClusterProblem> {
         let place = || format!("node group {}", self.group);
         let most = NUMBER_MAX as f64;
         within("gpus", place, f64::from(group.gpus), 0.0, f64::from(NODE_GPUS_MAX))?;
@@ -262,7 +262,7 @@ impl Place {
         Ok(())
     }
 
-    fn memory(&self, group: &Group) -> Result<u32, ClusterProblem> {
+    fn memory(&self, group: &NodeGroup) -> Result<u32, ClusterProblem> {
         let place = || format!("node group {}", self.group);
         let most = NUMBER_MAX as f64;
         match (group.mem_mib, group.mem_gib) {
@@ -279,7 +279,7 @@ impl Place {
     }
 }
 
-fn with_texts(row: NodeRow, group: &Group, text: &mut TextPool) -> Result<NodeRow, TraceError> {
+fn with_texts(row: NodeRow, group: &NodeGroup, text: &mut TextPool) -> Result<NodeRow, TraceError> {
     let labels: Vec<String> =
         group.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let model = group.gpu_model.as_deref().unwrap_or_default();
@@ -293,7 +293,7 @@ fn with_texts(row: NodeRow, group: &Group, text: &mut TextPool) -> Result<NodeRo
 }
 
 /// What the names of a group's nodes begin with.
-fn prefix(group: &Group) -> String {
+fn prefix(group: &NodeGroup) -> String {
     let model = || group.gpu_model.as_deref().filter(|_| group.gpus > 0).unwrap_or("cpu");
     match &group.name {
         Some(name) => name.clone(),

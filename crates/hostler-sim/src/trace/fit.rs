@@ -11,7 +11,7 @@ use super::text::TextId;
 /// Answers by comparing distinct demands with distinct node shapes, each pair once.
 pub(super) struct Fit<'a> {
     trace: &'a Trace,
-    shapes: Vec<Shape>,
+    shapes: Vec<MachineShape>,
     models: HashSet<&'a str>,
     known: HashMap<Demand, bool>,
     comparisons_left: u64,
@@ -19,7 +19,7 @@ pub(super) struct Fit<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Shape {
+struct MachineShape {
     model: TextId,
     gpus: u32,
     gpu_mem_mib: OptU32,
@@ -38,7 +38,7 @@ struct Demand {
 
 impl<'a> Fit<'a> {
     pub(super) fn new(trace: &'a Trace) -> Fit<'a> {
-        let distinct: HashSet<Shape> = trace.nodes.iter().map(Shape::of).collect();
+        let distinct: HashSet<MachineShape> = trace.nodes.iter().map(MachineShape::of).collect();
         let gpu_nodes = trace.nodes.iter().filter(|node| node.gpu_count > 0);
         Fit {
             trace,
@@ -77,9 +77,9 @@ impl<'a> Fit<'a> {
     }
 }
 
-impl Shape {
-    fn of(node: &NodeRow) -> Shape {
-        Shape {
+impl MachineShape {
+    fn of(node: &NodeRow) -> MachineShape {
+        MachineShape {
             model: node.gpu_model,
             gpus: node.gpu_count,
             gpu_mem_mib: node.gpu_mem_mib,

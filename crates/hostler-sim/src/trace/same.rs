@@ -16,7 +16,7 @@ impl PartialEq for Trace {
     }
 }
 
-fn same_rows<R: Row>(left: &Trace, lefts: &[R], right: &Trace, rights: &[R]) -> bool {
+fn same_rows<R: TimedRow>(left: &Trace, lefts: &[R], right: &Trace, rights: &[R]) -> bool {
     let same_text = |(x, y): (TextId, TextId)| left.str(x) == right.str(y);
     let same_row = |(a, b): (&R, &R)| {
         a.numbers() == b.numbers() && a.texts().into_iter().zip(b.texts()).all(same_text)
@@ -24,7 +24,7 @@ fn same_rows<R: Row>(left: &Trace, lefts: &[R], right: &Trace, rights: &[R]) -> 
     lefts.len() == rights.len() && lefts.iter().zip(rights).all(same_row)
 }
 
-trait Row: Copy + PartialEq {
+trait TimedRow: Copy + PartialEq {
     /// Its text columns, filled up with empty ones.
     fn texts(&self) -> [TextId; 6];
     /// The row without text and line.
@@ -33,7 +33,7 @@ trait Row: Copy + PartialEq {
 
 const NO: TextId = TextId::EMPTY;
 
-impl Row for NodeRow {
+impl TimedRow for NodeRow {
     fn texts(&self) -> [TextId; 6] {
         [self.node_id, self.pool, self.gpu_model, self.rack, self.labels, NO]
     }
@@ -42,7 +42,7 @@ impl Row for NodeRow {
     }
 }
 
-impl Row for JobRow {
+impl TimedRow for JobRow {
     fn texts(&self) -> [TextId; 6] {
         let JobRow { job_id, user, group_tag, queue, priority_class, workload, .. } = *self;
         [job_id, user, group_tag, queue, priority_class, workload]
@@ -53,7 +53,7 @@ impl Row for JobRow {
     }
 }
 
-impl Row for TaskRow {
+impl TimedRow for TaskRow {
     fn texts(&self) -> [TextId; 6] {
         [self.job_id, self.task, self.gpu_models, self.model, self.placement, NO]
     }
@@ -63,7 +63,7 @@ impl Row for TaskRow {
     }
 }
 
-impl Row for InstanceRow {
+impl TimedRow for InstanceRow {
     fn texts(&self) -> [TextId; 6] {
         [self.job_id, self.task, self.node_id, NO, NO, NO]
     }

@@ -8,7 +8,7 @@ use hostler_core::units::{Span, Time};
 
 /// Something that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// A node fails and may come back.
     NodeDown {
         /// Which.
@@ -32,7 +32,7 @@ pub enum Fault {
         /// Which report.
         of: Report,
         /// In which way.
-        astray: Astray,
+        astray: ReportFault,
         /// How many.
         times: u32,
     },
@@ -51,7 +51,7 @@ pub enum Report {
 
 /// How a report goes astray.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Astray {
+pub enum ReportFault {
     /// It arrives later.
     Late(Span),
     /// It arrives, and again later.
@@ -65,20 +65,20 @@ pub enum Astray {
 pub(super) struct Faults {
     starts: BTreeMap<JobId, u32>,
     /// Used up in the order in which they are listed.
-    reports: BTreeMap<(JobId, Report), VecDeque<(Astray, u32)>>,
+    reports: BTreeMap<(JobId, Report), VecDeque<(ReportFault, u32)>>,
 }
 
 impl Faults {
-    pub(super) fn new(faults: &[Fault]) -> Faults {
+    pub(super) fn new(faults: &[InjectedFault]) -> Faults {
         let mut all = Faults::default();
         for fault in faults {
             match *fault {
-                Fault::NodeDown { .. } => {}
-                Fault::StartFails { job, times } => {
+                InjectedFault::NodeDown { .. } => {}
+                InjectedFault::StartFails { job, times } => {
                     let starts = all.starts.entry(job).or_default();
                     *starts = starts.saturating_add(times);
                 }
-                Fault::Report { job, of, astray, times } => {
+                InjectedFault::Report { job, of, astray, times } => {
                     all.reports.entry((job, of)).or_default().push_back((astray, times));
                 }
             }
@@ -100,14 +100,14 @@ impl Faults {
     /// When a report arrives: not at all, once or twice.
     pub(super) fn arrivals(&mut self, at: Time, job: JobId, of: Report) -> [Option<Time>; 2] {
         match self.next_astray(job, of) {
-            Some(Astray::Late(by)) => [Some(at + by), None],
-            Some(Astray::Twice(by)) => [Some(at), Some(at + by)],
-            Some(Astray::Never) => [None, None],
+            Some(ReportFault::Late(by)) => [Some(at + by), None],
+            Some(ReportFault::Twice(by)) => [Some(at), Some(at + by)],
+            Some(ReportFault::Never) => [None, None],
             None => [Some(at), None],
         }
     }
 
-    fn next_astray(&mut self, job: JobId, of: Report) -> Option<Astray> {
+    fn next_astray(&mut self, job: JobId, of: Report) -> Option<ReportFault> {
         let listed = self.reports.get_mut(&(job, of))?;
         while listed.front().is_some_and(|(_, left)| *left == 0) {
             listed.pop_front();

@@ -5,19 +5,19 @@
 
 mod arrivals;
 mod faults;
-mod lives;
+mod lifecycle;
 mod queue;
+mod reports;
 mod shared;
 mod speed;
 mod stay;
 mod truth;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use arrivals::{Arrivals, Listed};
-pub use faults::{Astray, Fault, Report};
+pub use faults::{InjectedFault, Report, ReportFault};
 pub use truth::{Oracle, Truth, Use};
 
 use faults::Faults;
@@ -30,12 +30,12 @@ use hostler_core::job::JobSpec;
 use hostler_core::metrics::Contention;
 use hostler_core::placement::Placement;
 use hostler_core::profile::Profile;
-use hostler_core::table::Table;
+use hostler_core::table::IdWindow;
 use hostler_core::units::{Span, Time};
 use queue::{Coming, Queue};
+use reports::LastWord;
 use shared::Shared;
 use stay::Stay;
-use words::LastWord;
 
 use crate::physics::{Neighbours, Physics};
 
@@ -54,7 +54,7 @@ pub struct Site {
     /// True speeds and delays.
     pub physics: Physics,
     /// What goes wrong.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
     /// Speeds that the scheduler is told; the true ones if none.
     pub told_speeds: Option<BTreeMap<ProfileKey, Profile>>,
 }
@@ -70,9 +70,9 @@ pub struct World<Source> {
     truth: Truth,
     queue: Queue,
     faults: Faults,
-    stays: Table<Stay>,
+    stays: IdWindow<Stay>,
     /// Specifications of jobs that were submitted and are not over.
-    specs: Table<Arc<JobSpec>>,
+    specs: IdWindow<Arc<JobSpec>>,
     /// Safe work of jobs that were stopped.
     safe: BTreeMap<JobId, Span>,
     neighbours: Option<Neighbours>,
@@ -95,7 +95,7 @@ impl<Source: Arrivals> World<Source> {
     pub fn new(site: Site, arrivals: Source, truth: Truth) -> World<Source> {
         let mut queue = Queue::default();
         for fault in &site.faults {
-            if let Fault::NodeDown { node, at, lasts } = *fault {
+            if let InjectedFault::NodeDown { node, at, lasts } = *fault {
                 queue.push(at, Coming::Fail(node));
                 if let Some(lasts) = lasts {
                     queue.push(at + lasts, Coming::Repair(node));
@@ -106,7 +106,7 @@ impl<Source: Arrivals> World<Source> {
             *next += node.gpus;
             Some(*next - node.gpus)
         };
-        let astray = |fault: &Fault| matches!(fault, Fault::Report { .. });
+        let astray = |fault: &InjectedFault| matches!(fault, InjectedFault::Report { .. });
         World {
             faults: Faults::new(&site.faults),
             shared: truth.knows_uses().then(|| Shared::new(site.physics.sharing)),
@@ -118,8 +118,8 @@ impl<Source: Arrivals> World<Source> {
             arrivals,
             truth,
             queue,
-            stays: Table::default(),
-            specs: Table::default(),
+            stays: IdWindow::default(),
+            specs: IdWindow::default(),
             safe: BTreeMap::new(),
             last_words: BTreeMap::new(),
             left: BTreeMap::new(),

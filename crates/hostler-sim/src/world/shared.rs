@@ -18,13 +18,13 @@ use crate::physics::{Member, SharingLaw};
 #[derive(Debug)]
 pub(super) struct Shared {
     law: SharingLaw,
-    devices: BTreeMap<DeviceId, Device>,
-    stays: BTreeMap<LeaseId, Pace>,
+    devices: BTreeMap<DeviceId, SharedDevice>,
+    stays: BTreeMap<LeaseId, SharedPace>,
     tally: Tally,
 }
 
 #[derive(Debug)]
-struct Device {
+struct SharedDevice {
     size: Mib,
     members: Vec<Member>,
     /// Speeds of the members, in their order.
@@ -34,7 +34,7 @@ struct Device {
 
 /// How fast a stay goes, and what became of it so far.
 #[derive(Debug)]
-struct Pace {
+struct SharedPace {
     /// Its devices, one entry for each share.
     devices: Vec<DeviceId>,
     rate: f64,
@@ -77,7 +77,7 @@ impl Shared {
             let size = size_of(part);
             for slice in part.slices.iter().filter(|slice| slice.share != Share::Whole) {
                 let (members, rates) = (Vec::new(), Vec::new());
-                let empty = Device { size, members, rates, since: now };
+                let empty = SharedDevice { size, members, rates, since: now };
                 let device = self.devices.entry(slice.device).or_insert(empty);
                 self.tally.settle(device, now);
                 device.members.push(Member {
@@ -95,8 +95,15 @@ impl Shared {
         }
         let used = f64::from(used.gpu.0.min(1000));
         let devices = touched.clone();
-        let pace =
-            Pace { devices, rate: 1.0, since: now, elapsed: 0.0, done: 0.0, used, shared: false };
+        let pace = SharedPace {
+            devices,
+            rate: 1.0,
+            since: now,
+            elapsed: 0.0,
+            done: 0.0,
+            used,
+            shared: false,
+        };
         self.stays.insert(lease, pace);
         self.pace_all(now, &touched)
     }
@@ -178,7 +185,7 @@ impl Shared {
     }
 }
 
-impl Device {
+impl SharedDevice {
     /// Whether two jobs are here.
     fn is_shared(&self) -> bool {
         self.members.windows(2).any(|pair| pair[0].lease != pair[1].lease)
@@ -191,7 +198,7 @@ impl Device {
     }
 }
 
-impl Pace {
+impl SharedPace {
     /// Counts what was done up to `now`.
     fn settle(&mut self, now: Time) {
         let elapsed = now.since(self.since).secs_f64();
@@ -203,7 +210,7 @@ impl Pace {
 
 impl Tally {
     /// Counts the time of a device up to `now`, before its members change.
-    fn settle(&mut self, device: &mut Device, now: Time) {
+    fn settle(&mut self, device: &mut SharedDevice, now: Time) {
         let since = std::mem::replace(&mut device.since, now);
         if !device.is_shared() {
             return;

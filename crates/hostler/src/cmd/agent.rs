@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write as _};
 
 use anyhow::{Context as _, Result};
-use hostler_live::agent::discover::{Said, machine};
+use hostler_live::agent::discover::{MachineOverrides, machine};
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::{self, AgentOptions, Daemon, JobSettings};
 use hostler_live::api::{Enrolled, Enrolment};
@@ -22,7 +22,7 @@ const DRAFT: &str = "token-to-be";
 /// Runs an agent, or shows what it would offer.
 pub fn run(args: &Agent) -> Result<()> {
     let gpus = args.fake_gpus.clone().map_or_else(Gpus::find, Gpus::Fake);
-    let said = Said {
+    let said = MachineOverrides {
         name: args.name.clone(),
         address: args.address.clone(),
         cpu_milli: args.cpus.map(|cpus| cpus.saturating_mul(1000)),

@@ -288,8 +288,8 @@ fn contended(summary: &Summary) -> Vec<(f64, f64)> {
     hourly.enumerate().map(|(hour, [_, contended])| (hour as f64 * 3600.0, *contended)).collect()
 }
 
-fn tenants(summary: &Summary) -> Vec<data::Tenant> {
-    let tenant = |tenant: &hostler_core::metrics::TenantSummary| data::Tenant {
+fn tenants(summary: &Summary) -> Vec<data::TenantFigures> {
+    let tenant = |tenant: &hostler_core::metrics::TenantSummary| data::TenantFigures {
         name: tenant.name.to_string(),
         jobs: tenant.finished.jobs,
         gpu_hours: tenant.gpu_hours,

@@ -81,9 +81,9 @@ fn follow_all(args: &Logs, streams: &[Stream], printer: &mut Printer) -> Result<
     Ok(())
 }
 
-type Said = Result<(Stream, JobOutput)>;
+type PageRead = Result<(Stream, JobOutput)>;
 
-fn send(sender: &SyncSender<Said>, said: Said) -> Result<()> {
+fn send(sender: &SyncSender<PageRead>, said: PageRead) -> Result<()> {
     sender.send(said).map_err(|_| anyhow!("nobody reads any more"))
 }
 

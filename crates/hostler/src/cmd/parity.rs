@@ -11,7 +11,7 @@ use hostler_core::stage::{Order, Place};
 use hostler_policies::order::{fifo, sjf};
 use hostler_policies::place::balance::Balance;
 use hostler_policies::place::first_fit::FirstFit;
-use hostler_sim::parity::pai2020::{self, Cluster, Options, Outcome, Rank};
+use hostler_sim::parity::pai2020::{self, Cluster, Options, Pai2020Outcome, Rank};
 use serde::Serialize;
 
 use crate::cli::{NodeOrder, Pai2020, Pai2020Cluster, Pai2020Policy, ParityCommand};
@@ -27,7 +27,7 @@ fn rows_read(jobs: Option<usize>) -> usize {
 struct Json {
     policy: String,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: Pai2020Outcome,
     wall_s: f64,
 }
 
@@ -70,7 +70,7 @@ fn print(args: &Pai2020, results: &[Json]) -> Result<()> {
         results => {
             writeln!(out, "policy    avg JCT s   avg wait s  makespan s      done   wall s")?;
             for Json { policy, outcome, wall_s } in results {
-                let Outcome { avg_jct_s, avg_wait_s, makespan_s, done, .. } = outcome;
+                let Pai2020Outcome { avg_jct_s, avg_wait_s, makespan_s, done, .. } = outcome;
                 writeln!(
                     out,
                     "{policy:6} {avg_jct_s:>12.2} {avg_wait_s:>12.2} {makespan_s:>11} {done:>9} \

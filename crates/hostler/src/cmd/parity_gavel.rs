@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use hostler_core::policy::Policy;
-use hostler_sim::parity::gavel::{self, Options, Outcome, TYPES};
+use hostler_sim::parity::gavel::{self, GavelOutcome, Options, TYPES};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -100,7 +100,7 @@ const ROUNDS: &str = "
 struct Json {
     policy: String,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: GavelOutcome,
     wall_s: f64,
 }
 

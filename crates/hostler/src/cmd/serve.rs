@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use hostler_core::units::Span;
-use hostler_live::agent::discover::{Said, seen_from_outside};
+use hostler_live::agent::discover::{MachineOverrides, seen_from_outside};
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::user::JobUsers;
 use hostler_live::agent::{AgentError, AgentOptions, Daemon, JobSettings, place};
@@ -93,7 +93,11 @@ async fn agent(
     let options = AgentOptions {
         daemon: Daemon { host, port, tls, token },
         data: part.data,
-        said: Said { name: Some(node), address: part.address, ..Said::default() },
+        said: MachineOverrides {
+            name: Some(node),
+            address: part.address,
+            ..MachineOverrides::default()
+        },
         gpus,
         jobs: JobSettings {
             users: part.users,

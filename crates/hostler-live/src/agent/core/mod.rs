@@ -39,7 +39,7 @@ pub enum AgentInput {
         session: u64,
     },
     /// The daemon said something.
-    Said {
+    MachineOverrides {
         /// Over which connection.
         session: u64,
         /// What.
@@ -208,7 +208,7 @@ impl<D: LeaseDisk> AgentCore<D> {
             AgentInput::Disconnected { session } => {
                 self.session.take_if(|current| current.number == session);
             }
-            AgentInput::Said { session, message } => {
+            AgentInput::MachineOverrides { session, message } => {
                 // What an old connection still delivers was sent before the daemon knew better.
                 if self.session.as_ref().is_some_and(|current| current.number == session) {
                     self.said(now_ms, session, message, effects);

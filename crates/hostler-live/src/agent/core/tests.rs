@@ -84,7 +84,7 @@ fn input(words: &[&str]) -> AgentInput {
         },
         _ => panic!("no such input: {words:?}"),
     };
-    AgentInput::Said { session: number(words[0]), message }
+    AgentInput::MachineOverrides { session: number(words[0]), message }
 }
 
 fn show(effect: &AgentEffect) -> String {
@@ -553,7 +553,7 @@ fn a_refused_agent_does_not_try_again() {
 fn an_agent_takes_on_no_more_leases_than_it_can_tell_of() {
     let (mut core, _) = AgentCore::open(machine(), MemoryDisk::default());
     core.handle(0, vec![AgentInput::Connected { session: 1 }]);
-    let said = |message| AgentInput::Said { session: 1, message };
+    let said = |message| AgentInput::MachineOverrides { session: 1, message };
     let welcome = ToAgent::Welcome { node: NodeId(0), beat_ms: 1000, fence_ms: 60_000 };
     let most = u32::try_from(LEASES_MAX).unwrap();
     let starts = (0..=most).map(|lease| ToAgent::Start(Box::new(order(LeaseId(lease)))));

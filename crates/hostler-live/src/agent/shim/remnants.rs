@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ShimOrder;
 use super::task::group_name;
-use crate::agent::cgroup::Group;
+use crate::agent::cgroup::ControlGroup;
 use crate::agent::processes::{self, Process};
 
 /// Looks for remnants before giving up for now.
@@ -56,7 +56,7 @@ impl Remnants {
         let all = processes::processes();
         let mut grouped = BTreeSet::new();
         for path in &self.groups {
-            grouped.extend(Group::named(path, "").pids());
+            grouped.extend(ControlGroup::named(path, "").pids());
         }
         let ours = |process: &&Process| {
             !process.ended
@@ -85,7 +85,7 @@ pub fn kill_remnants(remnants: &Remnants) -> bool {
     for _ in 0..LOOKS_MAX {
         let found = remnants.find();
         if found.is_empty() {
-            remnants.groups.iter().for_each(|path| _ = Group::named(path, "").remove());
+            remnants.groups.iter().for_each(|path| _ = ControlGroup::named(path, "").remove());
             return true;
         }
         found.into_iter().for_each(|pid| processes::signal(pid, Signal::KILL));

@@ -17,7 +17,7 @@ use rustix::process::{Signal, WaitOptions, WaitStatus};
 use super::output::{Segments, pump};
 use super::remnants::{Remnants, TaskPid};
 use super::{Happened, ShimOrder};
-use crate::agent::cgroup::Group;
+use crate::agent::cgroup::ControlGroup;
 use crate::agent::environment::environment;
 use crate::agent::folder::{LeaseFolder, write_json};
 use crate::agent::processes;
@@ -42,7 +42,7 @@ pub(super) struct Started {
     /// What carries their output into files.
     pub pumps: Vec<thread::JoinHandle<()>>,
     /// Their control groups.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ControlGroup>,
 }
 
 /// Starts all tasks or none.
@@ -71,7 +71,7 @@ pub(super) fn start(
     Ok(started)
 }
 
-fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Group>)> {
+fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<ControlGroup>)> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("hostler")
@@ -89,7 +89,7 @@ fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Grou
     }
     let child = command.spawn().map_err(|fault| cannot_start(shim, &fault))?;
     let Some(jobs) = &shim.cgroup else { return Ok((child, None)) };
-    let group = Group::named(jobs, &group_name(shim, task.rank));
+    let group = ControlGroup::named(jobs, &group_name(shim, task.rank));
     group.make(shim.order.cpu_milli, shim.order.mem_mib)?;
     group.add(child.id())?;
     Ok((child, Some(group)))
@@ -100,7 +100,7 @@ fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Grou
 pub(super) fn remove_groups(shim: &ShimOrder) {
     let Some(jobs) = &shim.cgroup else { return };
     for task in &shim.order.tasks {
-        let group = Group::named(jobs, &group_name(shim, task.rank));
+        let group = ControlGroup::named(jobs, &group_name(shim, task.rank));
         for _ in 0..REMOVE_TRIES_MAX {
             if group.remove() {
                 break;

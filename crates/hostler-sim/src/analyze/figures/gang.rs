@@ -4,7 +4,7 @@ use super::{Def, percent};
 use crate::analyze::figure::Figure;
 use crate::analyze::input::Input;
 use crate::analyze::need::Need;
-use crate::report::chart::{Axis, Shape};
+use crate::report::chart::{Axis, ChartShape};
 use crate::report::data::Format;
 
 /// The figure `gang`.
@@ -45,7 +45,7 @@ fn compute(input: &Input, figure: &mut Figure) {
         "Share of instances in tasks of at least a size",
         Axis::log("instances of a task", Format::Count, 1.0),
         Axis::linear("share of instances", Format::Percent).up_to(1.0),
-        vec![("instances".to_owned(), Shape::Straight, points)],
+        vec![("instances".to_owned(), ChartShape::Straight, points)],
     );
     if !input.tasks_listed {
         let note = "Without a table of tasks, sizes are counted from instances: lower bounds.";

@@ -5,7 +5,7 @@ use crate::analyze::figure::{Figure, curve};
 use crate::analyze::input::{Input, Metric};
 use crate::analyze::need::Need;
 use crate::analyze::stats::{Clock, Spread, ascending, mean, quantile};
-use crate::report::chart::{Axis, Shape};
+use crate::report::chart::{Axis, ChartShape};
 use crate::report::data::Format;
 
 /// The figure `machine-use`.
@@ -84,8 +84,8 @@ fn by_size(
         figure.fact(&key, &words, overall, Format::Percent);
         let text = format!("Machines with {gpus} GPUs use {} of their {name}s.", percent(overall));
         figure.finding(0.3 * (1.0 - overall), overall, text);
-        lines.push((format!("{gpus} GPUs, mean"), Shape::Straight, means));
-        lines.push((format!("{gpus} GPUs, P90"), Shape::Dashed, highs));
+        lines.push((format!("{gpus} GPUs, mean"), ChartShape::Straight, means));
+        lines.push((format!("{gpus} GPUs, P90"), ChartShape::Dashed, highs));
     }
     let x = Axis::linear("time since start", Format::Duration);
     let y = Axis::linear(&format!("{name} use"), Format::Percent);

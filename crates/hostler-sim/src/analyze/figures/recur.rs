@@ -6,7 +6,7 @@ use super::{Def, percent};
 use crate::analyze::figure::Figure;
 use crate::analyze::input::Input;
 use crate::analyze::need::Need;
-use crate::report::chart::{Axis, Shape};
+use crate::report::chart::{Axis, ChartShape};
 use crate::report::data::Format;
 use crate::trace::TextId;
 
@@ -48,7 +48,7 @@ fn compute(input: &Input, figure: &mut Figure) {
         "Share of tasks in groups of at least a size",
         Axis::log("tasks of a group", Format::Count, 1.0),
         Axis::linear("share of tasks", Format::Percent).up_to(1.0),
-        vec![("tasks".to_owned(), Shape::Straight, points)],
+        vec![("tasks".to_owned(), ChartShape::Straight, points)],
     );
     figure.notes.push("A task without a group counts under its user.".to_owned());
 }

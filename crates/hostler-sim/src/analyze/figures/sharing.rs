@@ -6,7 +6,7 @@ use crate::analyze::figure::Figure;
 use crate::analyze::input::Input;
 use crate::analyze::need::Need;
 use crate::analyze::stats::{Clock, Spread, mean};
-use crate::report::chart::{Axis, Shape};
+use crate::report::chart::{Axis, ChartShape};
 use crate::report::data::Format;
 
 /// The figure `sharing-saved`.
@@ -93,9 +93,9 @@ fn show(figure: &mut Figure, clock: &Clock, means: &[f64]) {
         Axis::linear("time since start", Format::Duration),
         Axis::linear("GPUs", Format::Count),
         vec![
-            line("without sharing", Shape::Straight, WITHOUT),
-            line("in use", Shape::Straight, WITH),
-            line("asked for", Shape::Dashed, ASKED),
+            line("without sharing", ChartShape::Straight, WITHOUT),
+            line("in use", ChartShape::Straight, WITH),
+            line("asked for", ChartShape::Dashed, ASKED),
         ],
     );
 }

@@ -116,7 +116,7 @@ fn schedule(input: &Input, figure: &mut Figure) {
     figure.cdf("Waiting on machines of several types, first in first out", axis, "jobs", curves);
 }
 
-type Simulated = (pai2020::Outcome, Vec<JobWait>);
+type Simulated = (pai2020::Pai2020Outcome, Vec<JobWait>);
 
 fn simulate(input: &Input, options: &Options, pack: bool) -> Result<Simulated, String> {
     let policies = input.policies.as_ref().ok_or("no policies were given")?;

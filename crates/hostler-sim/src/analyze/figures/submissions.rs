@@ -5,7 +5,7 @@ use crate::analyze::figure::Figure;
 use crate::analyze::input::Input;
 use crate::analyze::need::Need;
 use crate::analyze::stats::{Clock, ascending, mean, quantile};
-use crate::report::chart::{Axis, Shape};
+use crate::report::chart::{Axis, ChartShape};
 use crate::report::data::Format;
 
 /// The figure `submissions`.
@@ -53,7 +53,7 @@ fn submissions(input: &Input, figure: &mut Figure) {
         "Tasks submitted per hour",
         Axis::linear("time since start", Format::Duration),
         Axis::linear("tasks per hour", Format::Count),
-        vec![("tasks".to_owned(), Shape::Straight, points)],
+        vec![("tasks".to_owned(), ChartShape::Straight, points)],
     );
     let boxes = hours_of_day(&rates, &clock, input.zone_secs);
     if boxes.is_empty() {
@@ -99,7 +99,13 @@ fn hours_of_day(rates: &[f64], clock: &Clock, zone_secs: f64) -> Vec<(String, Ve
 /// Five lines say what a box per hour would.
 fn box_lines(figure: &mut Figure, title: &str, label: &str, boxes: Vec<(String, Vec<f64>)>) {
     let names = ["least", "P25", "P50", "P75", "most"];
-    let shapes = [Shape::Dashed, Shape::Straight, Shape::Straight, Shape::Straight, Shape::Dashed];
+    let shapes = [
+        ChartShape::Dashed,
+        ChartShape::Straight,
+        ChartShape::Straight,
+        ChartShape::Straight,
+        ChartShape::Dashed,
+    ];
     let lines = names.iter().zip(shapes).enumerate().map(|(at, (name, shape))| {
         let points = boxes.iter().enumerate().map(|(hour, (_, row))| (hour as f64, row[at]));
         ((*name).to_owned(), shape, points.collect())
@@ -142,7 +148,7 @@ fn requested(input: &Input, figure: &mut Figure) {
             &format!("{name} asked for per hour"),
             Axis::linear("time since start", Format::Duration),
             Axis::linear(name, Format::Count),
-            vec![(name.to_owned(), Shape::Straight, points)],
+            vec![(name.to_owned(), ChartShape::Straight, points)],
         );
         let boxes = hours_of_day(&values, &clock, input.zone_secs);
         if !boxes.is_empty() {

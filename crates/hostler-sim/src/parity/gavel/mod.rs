@@ -23,7 +23,7 @@ use hostler_core::policy::Policy;
 use hostler_core::profile::Profile;
 use hostler_core::units::{Mib, Milli, Span, Time};
 use hostler_core::view::View;
-pub use table::{Row, read, read_from};
+pub use table::{GavelJob, read, read_from};
 
 use crate::physics::Physics;
 use crate::trace::{Throughputs, TraceError, read_throughputs};
@@ -50,7 +50,7 @@ pub struct Options {
 
 /// What the original reports.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Outcome {
+pub struct GavelOutcome {
     /// Mean seconds from arrival to completion.
     pub avg_jct_s: f64,
     /// Their median.
@@ -85,7 +85,7 @@ pub enum GavelError {
     Source(#[from] TraceError),
     /// A row cannot be read.
     #[error("{file}:{line}: {fault}")]
-    Row {
+    GavelJob {
         /// The file.
         file: String,
         /// The line.
@@ -155,7 +155,7 @@ pub struct Workload {
 
 /// Makes a workload of a trace and its throughputs.
 pub fn workload(
-    rows: &[Row],
+    rows: &[GavelJob],
     speeds: &Throughputs,
     options: &Options,
 ) -> Result<Workload, GavelError> {
@@ -190,7 +190,7 @@ pub fn workload(
 /// GPUs is nothing.
 fn exact_rates(
     job: usize,
-    row: &Row,
+    row: &GavelJob,
     speeds: &Throughputs,
     options: &Options,
 ) -> Result<Vec<f64>, GavelError> {
@@ -207,11 +207,11 @@ fn exact_rates(
 
 /// Runs a trace under `policy`.
 pub fn run(
-    rows: &[Row],
+    rows: &[GavelJob],
     speeds: &Throughputs,
     options: &Options,
     policy: Box<dyn Policy>,
-) -> Result<Outcome, GavelError> {
+) -> Result<GavelOutcome, GavelError> {
     let workload = workload(rows, speeds, options)?;
     let mut world = RoundWorld::new(workload, rows, options);
     let (engine, solves) = play(&mut world, policy);
@@ -226,7 +226,7 @@ pub fn run(
     sorted.sort_unstable_by(f64::total_cmp);
     let mean = |sum: f64, count: f64| if count > 0.0 { sum / count } else { 0.0 };
     let gpus = f64::from(options.gpus.iter().sum::<u32>());
-    Ok(Outcome {
+    Ok(GavelOutcome {
         avg_jct_s: mean(sorted.iter().sum(), sorted.len() as f64),
         p50_jct_s: percentile(&sorted, 0.5),
         p99_jct_s: percentile(&sorted, 0.99),
@@ -253,7 +253,7 @@ fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> (Engine<()>, u64) {
         let solver = solver.as_mut()?;
         solver.know(world.known());
         let solution = Arc::new(solver.solve(&View::new(engine.state())));
-        solves += u64::from(!solution.standings.is_empty());
+        solves += u64::from(!solution.solve_records.is_empty());
         Some(Event::Solved { based_on, solution })
     };
     while let Some((at, mut events)) = world.next(engine.wake()) {
@@ -286,13 +286,13 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
 }
 
 /// When a job must be done that may take `slo` times as long as on the first type.
-fn deadline(row: &Row, slo: f64, profile: &Profile) -> Option<Time> {
+fn deadline(row: &GavelJob, slo: f64, profile: &Profile) -> Option<Time> {
     let rate = profile.steps_per_sec(ModelId(0), row.gpus, false);
     let secs = row.arrival + slo * row.steps as f64 / rate;
     (rate > 0.0 && secs < SECS_MAX).then(|| Time((secs * 1e6).round() as u64))
 }
 
-fn spec(job: usize, row: &Row) -> JobSpec {
+fn spec(job: usize, row: &GavelJob) -> JobSpec {
     let demand = Demand {
         gpu: Milli::ONE,
         gpu_mem: Mib(0),

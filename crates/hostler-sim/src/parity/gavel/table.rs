@@ -15,7 +15,7 @@ const WEIGHT_MAX: f64 = 1e6;
 
 /// A job as the original sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct GavelJob {
     /// What the table of throughputs calls it.
     pub kind: String,
     /// Steps to do.
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 /// Reads a trace, packed or not.
-pub fn read(path: &Path) -> Result<Vec<Row>, GavelError> {
+pub fn read(path: &Path) -> Result<Vec<GavelJob>, GavelError> {
     let mut silent = |_: u64, _: u64| {};
     let mut meter = Meter::new(source::size(path), &mut silent);
     let input = source::open(path, &mut meter)?;
@@ -39,8 +39,8 @@ pub fn read(path: &Path) -> Result<Vec<Row>, GavelError> {
 }
 
 /// Reads a trace from any stream.
-pub fn read_from(input: impl Read, file: &str) -> Result<Vec<Row>, GavelError> {
-    let fault = |line: usize, fault: String| GavelError::Row {
+pub fn read_from(input: impl Read, file: &str) -> Result<Vec<GavelJob>, GavelError> {
+    let fault = |line: usize, fault: String| GavelError::GavelJob {
         file: file.to_owned(),
         line: line as u64 + 1,
         fault,
@@ -48,7 +48,7 @@ pub fn read_from(input: impl Read, file: &str) -> Result<Vec<Row>, GavelError> {
     let mut text = String::new();
     let read = input.take(BYTES_MAX).read_to_string(&mut text);
     read.map_err(|error| fault(0, error.to_string()))?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<GavelJob> = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let row = row(line).map_err(|words| fault(at, words))?;
         if rows.last().is_some_and(|last| last.arrival > row.arrival) {
@@ -59,7 +59,7 @@ pub fn read_from(input: impl Read, file: &str) -> Result<Vec<Row>, GavelError> {
     Ok(rows)
 }
 
-fn row(line: &str) -> Result<Row, String> {
+fn row(line: &str) -> Result<GavelJob, String> {
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
     let (steps, gpus, weight, slo, arrival) = match fields.len() {
         10 => (5, 6, Some(7), Some(8), 9),
@@ -81,7 +81,7 @@ fn row(line: &str) -> Result<Row, String> {
         sane.ok_or_else(|| bad("priority_weight", at))
     })?;
     let slo = slo.and_then(|at| fields[at].parse::<f64>().ok());
-    Ok(Row {
+    Ok(GavelJob {
         kind: fields[0].to_owned(),
         steps: whole("total_steps", steps)?,
         gpus,

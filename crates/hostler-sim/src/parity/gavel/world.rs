@@ -17,7 +17,7 @@ use hostler_core::solve::Known;
 use hostler_core::target::Team;
 use hostler_core::units::{Span, Time};
 
-use super::{Options, ROUND_SECS, Row, Workload};
+use super::{GavelJob, Options, ROUND_SECS, Workload};
 
 /// Steps per second of what does not move at all: the round then takes as good as for ever.
 const SLOWEST: f64 = 1e-12;
@@ -49,7 +49,7 @@ struct Progress {
 
 /// A job on its GPUs.
 #[derive(Clone, Debug)]
-struct Stay {
+struct RoundStay {
     job: JobId,
     placement: Arc<Placement>,
     model: ModelId,
@@ -75,7 +75,7 @@ pub(super) struct RoundWorld {
     arrivals: Vec<f64>,
     next_arrival: usize,
     jobs: Vec<Progress>,
-    stays: BTreeMap<LeaseId, Stay>,
+    stays: BTreeMap<LeaseId, RoundStay>,
     /// Where each job, or pair of jobs, was in the last round, by job.
     last: Vec<(Team, Arc<Placement>)>,
     /// Jobs that are done.
@@ -91,8 +91,8 @@ pub(super) struct RoundWorld {
 }
 
 impl RoundWorld {
-    pub(super) fn new(workload: Workload, rows: &[Row], options: &Options) -> RoundWorld {
-        let progress = |(row, (_, spec)): (&Row, &(Time, Arc<JobSpec>))| {
+    pub(super) fn new(workload: Workload, rows: &[GavelJob], options: &Options) -> RoundWorld {
+        let progress = |(row, (_, spec)): (&GavelJob, &(Time, Arc<JobSpec>))| {
             let key = spec.profile.expect("every job has a profile");
             let profile = &workload.site.physics.profiles[&key];
             let reference = profile.reference(row.gpus).steps_per_sec();
@@ -175,7 +175,7 @@ impl RoundWorld {
     }
 
     /// Steps per second of a stay, beside whoever shares its GPUs.
-    fn rate(&self, stay: &Stay, partner: Option<JobId>) -> f64 {
+    fn rate(&self, stay: &RoundStay, partner: Option<JobId>) -> f64 {
         let spec = &self.workload.jobs[stay.job.index()].1;
         let profiles = &self.workload.site.physics.profiles;
         let profile = &profiles[&spec.profile.expect("every job has a profile")];
@@ -191,12 +191,12 @@ impl RoundWorld {
     }
 
     /// Who shares the GPUs of a stay. A GPU that is held whole is held by nobody else.
-    fn partner(&self, stay: &Stay) -> Option<JobId> {
+    fn partner(&self, stay: &RoundStay) -> Option<JobId> {
         let mut slices = stay.placement.parts.iter().flat_map(|part| &part.slices);
         if slices.all(|slice| slice.share == Share::Whole) {
             return None;
         }
-        let shares = |other: &&Stay| {
+        let shares = |other: &&RoundStay| {
             other.job != stay.job && devices(&other.placement).eq(devices(&stay.placement))
         };
         self.stays.values().find(shares).map(|other| other.job)
@@ -251,7 +251,7 @@ impl RoundWorld {
     }
 
     /// What a stay does in the round that begins, by itself.
-    fn leg(&self, lease: LeaseId, stay: &Stay) -> Leg {
+    fn leg(&self, lease: LeaseId, stay: &RoundStay) -> Leg {
         let partner = self.partner(stay);
         let rate = self.rate(stay, partner);
         let left = self.jobs[stay.job.index()].steps_left;
@@ -287,7 +287,7 @@ impl RoundWorld {
     }
 
     fn count_extensions(&mut self) {
-        let team = |stay: &Stay| match self.partner(stay) {
+        let team = |stay: &RoundStay| match self.partner(stay) {
             Some(other) => Team::pair(stay.job, other),
             None => Team::alone(stay.job),
         };
@@ -346,7 +346,7 @@ impl Executor for RoundWorld {
                 let model = model.expect("every node has GPUs");
                 let placement = Arc::clone(placement);
                 self.stays
-                    .insert(*lease, Stay { job: *job, placement, model, steps: 0, idle: 0.0 });
+                    .insert(*lease, RoundStay { job: *job, placement, model, steps: 0, idle: 0.0 });
                 self.answers.push(Event::Started { lease: *lease });
             }
             Decision::Stop { lease, .. } => {

@@ -23,7 +23,7 @@ use hostler_core::predict::UserEstimate;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span, Time};
 use hostler_core::watch::Watch;
-pub use table::{Row, read, read_from};
+pub use table::{Pai2020Job, read, read_from};
 
 use crate::trace::TraceError;
 use crate::world::{Listed, Site, Truth, World};
@@ -75,7 +75,7 @@ pub struct Options {
 
 /// What the original prints. All but `jobs` and `clipped` count instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Outcome {
+pub struct Pai2020Outcome {
     /// Mean seconds from submission to end.
     pub avg_jct_s: f64,
     /// Mean seconds of waiting.
@@ -100,7 +100,7 @@ pub enum Pai2020Error {
     Source(#[from] TraceError),
     /// A row cannot be read.
     #[error("{file}:{line}: {fault}")]
-    Row {
+    Pai2020Job {
         /// The file.
         file: String,
         /// The line.
@@ -146,19 +146,19 @@ pub struct JobWait {
 
 /// Runs the jobs under `policy`, which must rank by the user's estimate (or by submission).
 pub fn run(
-    rows: &[Row],
+    rows: &[Pai2020Job],
     options: &Options,
     policy: Box<dyn Policy>,
-) -> Result<Outcome, Pai2020Error> {
+) -> Result<Pai2020Outcome, Pai2020Error> {
     run_with_waits(rows, options, policy).map(|(outcome, _)| outcome)
 }
 
 /// Like [`run`], with the waiting time of every job in the order of their ends.
 pub fn run_with_waits(
-    rows: &[Row],
+    rows: &[Pai2020Job],
     options: &Options,
     policy: Box<dyn Policy>,
-) -> Result<(Outcome, Vec<JobWait>), Pai2020Error> {
+) -> Result<(Pai2020Outcome, Vec<JobWait>), Pai2020Error> {
     let mut rows = sample(rows, options.sample);
     if rows.len() > JOBS_MAX {
         return Err(Pai2020Error::TooMany(rows.len()));
@@ -188,7 +188,7 @@ pub fn run_with_waits(
     Ok((tally.outcome(rows.len(), clipped, events)?, waits))
 }
 
-fn sample(rows: &[Row], size: Option<usize>) -> Vec<Row> {
+fn sample(rows: &[Pai2020Job], size: Option<usize>) -> Vec<Pai2020Job> {
     let mut rows = rows.to_vec();
     if let Some(size) = size.filter(|size| *size <= rows.len()) {
         hostler_core::twister::Twister::new(SAMPLE_SEED).shuffle(&mut rows);
@@ -197,7 +197,7 @@ fn sample(rows: &[Row], size: Option<usize>) -> Vec<Row> {
     rows
 }
 
-fn batch_arrivals(rows: &mut [Row], per_minute: Option<u32>) {
+fn batch_arrivals(rows: &mut [Pai2020Job], per_minute: Option<u32>) {
     let Some(per_minute) = per_minute else { return };
     rows.sort_by_key(|row| (row.submit, row.job_id));
     for (at, row) in rows.iter_mut().enumerate() {
@@ -206,7 +206,7 @@ fn batch_arrivals(rows: &mut [Row], per_minute: Option<u32>) {
 }
 
 /// Cuts requests to the size of the whole cluster, as the original does without a word.
-fn clip(rows: &mut [Row], site: &Site) -> u64 {
+fn clip(rows: &mut [Pai2020Job], site: &Site) -> u64 {
     let gpu: u64 = site.nodes.iter().map(|node| u64::from(node.mem.0)).sum();
     let cpu: u64 = site.nodes.iter().map(|node| u64::from(node.cpu.0)).sum();
     let mut clipped = 0;
@@ -218,7 +218,7 @@ fn clip(rows: &mut [Row], site: &Site) -> u64 {
     clipped
 }
 
-fn spec(row: &Row, rank: Rank, tie: u64) -> Result<JobSpec, Pai2020Error> {
+fn spec(row: &Pai2020Job, rank: Rank, tie: u64) -> Result<JobSpec, Pai2020Error> {
     if row.gpu == 0 && row.cpu == 0 {
         return Err(Pai2020Error::NoDemand { job: row.job_id });
     }
@@ -340,7 +340,12 @@ impl Watch for Tally {
 }
 
 impl Tally {
-    fn outcome(self, jobs: usize, clipped: u64, events: u64) -> Result<Outcome, Pai2020Error> {
+    fn outcome(
+        self,
+        jobs: usize,
+        clipped: u64,
+        events: u64,
+    ) -> Result<Pai2020Outcome, Pai2020Error> {
         let left = jobs - self.jobs_done as usize;
         if left > 0 {
             let named = self.rejected.iter().take(5).map(|name| &**name);
@@ -348,7 +353,7 @@ impl Tally {
             return Err(Pai2020Error::NeverRun { count: left, jobs });
         }
         let mean = |sum: u128| sum as f64 / 1e6 / (self.done.max(1)) as f64;
-        Ok(Outcome {
+        Ok(Pai2020Outcome {
             avg_jct_s: mean(self.jct),
             avg_wait_s: mean(self.wait),
             makespan_s: self.last.0 / 1_000_000 + 1,

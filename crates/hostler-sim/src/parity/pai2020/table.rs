@@ -8,7 +8,7 @@ use crate::trace::source::{self, Meter};
 
 /// A job as the original sees it. GPUs and CPUs are per cent, per instance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct Pai2020Job {
     /// Its number in the file.
     pub job_id: i64,
     /// Instances that start together.
@@ -44,7 +44,7 @@ struct Columns {
 }
 
 /// Reads at most `most` rows of a table, packed or not.
-pub fn read(path: &Path, most: usize) -> Result<Vec<Row>, Pai2020Error> {
+pub fn read(path: &Path, most: usize) -> Result<Vec<Pai2020Job>, Pai2020Error> {
     let mut silent = |_: u64, _: u64| {};
     let mut meter = Meter::new(source::size(path), &mut silent);
     let input = source::open(path, &mut meter)?;
@@ -52,9 +52,14 @@ pub fn read(path: &Path, most: usize) -> Result<Vec<Row>, Pai2020Error> {
 }
 
 /// Reads at most `most` rows from any stream.
-pub fn read_from(input: impl Read, file: &str, most: usize) -> Result<Vec<Row>, Pai2020Error> {
+pub fn read_from(
+    input: impl Read,
+    file: &str,
+    most: usize,
+) -> Result<Vec<Pai2020Job>, Pai2020Error> {
     let mut table = csv::ReaderBuilder::new().flexible(true).from_reader(input.take(BYTES_MAX));
-    let fault = |line: u64, fault: String| Pai2020Error::Row { file: file.to_owned(), line, fault };
+    let fault =
+        |line: u64, fault: String| Pai2020Error::Pai2020Job { file: file.to_owned(), line, fault };
     let header = table.headers().map_err(|error| fault(1, error.to_string()))?.clone();
     let columns = Columns::find(&header).map_err(|name| fault(1, format!("no column `{name}`")))?;
     let mut rows = Vec::new();
@@ -85,7 +90,7 @@ impl Columns {
         })
     }
 
-    fn row(&self, record: &csv::StringRecord) -> Result<Row, String> {
+    fn row(&self, record: &csv::StringRecord) -> Result<Pai2020Job, String> {
         let text = |column: Option<usize>| {
             column.and_then(|at| record.get(at)).map(str::trim).filter(|text| !text.is_empty())
         };
@@ -113,7 +118,7 @@ impl Columns {
         if !(1.0..=1e5).contains(&instances) {
             return Err(format!("`num_inst` is out of range: {instances}"));
         }
-        Ok(Row {
+        Ok(Pai2020Job {
             job_id: needed(self.job_id, "job_id")? as i64,
             instances: instances as u32,
             gpu: percent(self.num_gpu, "num_gpu")?,

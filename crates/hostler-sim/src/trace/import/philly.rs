@@ -16,7 +16,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::slurm_words::when;
-use super::values::{Reason, Shape, tally, tasks};
+use super::values::{Reason, TaskShape, tally, tasks};
 use super::wall_clock::{EPOCH, Zone};
 use super::{ImportOptions, Imported, Importer, detect, zone_words};
 use crate::trace::error::{Faults, Problem, TraceError};
@@ -258,7 +258,7 @@ impl Runs {
 }
 
 /// Machines of the first attempt that names any: most GPUs first, equal ones together, with names.
-fn machines(attempts: &[Value], remark: Remark<'_>) -> Result<Vec<(Shape, String)>, Reason> {
+fn machines(attempts: &[Value], remark: Remark<'_>) -> Result<Vec<(TaskShape, String)>, Reason> {
     let mut details = attempts.iter().filter_map(|attempt| attempt["detail"].as_array());
     let detail = details.find(|detail| !detail.is_empty());
     let detail = detail.ok_or("no attempt names machines: what it asked is not known")?;
@@ -274,7 +274,7 @@ fn machines(attempts: &[Value], remark: Remark<'_>) -> Result<Vec<(Shape, String
         return Err("no GPUs, and what else it asked is not known");
     }
     let named = by_size.into_iter().map(|(Reverse(gpus), mut names)| {
-        let shape = Shape { count: names.len() as u64, gpus };
+        let shape = TaskShape { count: names.len() as u64, gpus };
         names.sort_unstable();
         names.retain(|name| !name.is_empty());
         let placement = names.join(";");

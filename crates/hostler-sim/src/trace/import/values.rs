@@ -48,19 +48,19 @@ pub(super) fn narrow(value: u64) -> Result<OptU32, Reason> {
 
 /// Instances that ask the same number of GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct TaskShape {
     pub(super) count: u64,
     pub(super) gpus: u64,
 }
 
 /// GPUs of a job over its servers: evenly, and what is left over on the first.
-pub(super) fn evenly(gpus: u64, servers: u64) -> Vec<Shape> {
+pub(super) fn evenly(gpus: u64, servers: u64) -> Vec<TaskShape> {
     assert!(servers > 0, "a job without servers has no shape");
     let (each, left) = (gpus / servers, gpus % servers);
-    let first = Shape { count: 1, gpus: each + left };
+    let first = TaskShape { count: 1, gpus: each + left };
     let shapes = match left {
-        0 => [Shape { count: servers, gpus: each }, Shape { count: 0, gpus: 0 }],
-        _ => [first, Shape { count: servers - 1, gpus: each }],
+        0 => [TaskShape { count: servers, gpus: each }, TaskShape { count: 0, gpus: 0 }],
+        _ => [first, TaskShape { count: servers - 1, gpus: each }],
     };
     shapes.into_iter().filter(|shape| shape.count > 0).collect()
 }
@@ -73,14 +73,14 @@ pub(super) fn share(total: u64, shares: u64) -> u64 {
 /// One task for each shape, the rest as in `base`.
 pub(super) fn tasks(
     base: TaskRow,
-    shapes: &[Shape],
+    shapes: &[TaskShape],
     intern: &mut dyn FnMut(&str) -> TextId,
 ) -> Result<Vec<TaskRow>, Reason> {
     let instances: u64 = shapes.iter().map(|shape| shape.count).sum();
     if instances > COUNT_MAX {
         return Err("a number is too large");
     }
-    let one = |(number, shape): (usize, &Shape)| {
+    let one = |(number, shape): (usize, &TaskShape)| {
         let name = if number == 0 { "worker".to_owned() } else { format!("worker-{}", number + 1) };
         Ok(TaskRow {
             task: intern(&name),

@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::cli::Rehearse;
 use crate::live::print_json;
 use crate::settings::Chosen;
-use plan::Plan;
+use plan::RehearsalPlan;
 use story::{Figures, Story};
 
 /// Differences of the start order that are named.
@@ -32,7 +32,7 @@ const DIFFERENCES_SHOWN: usize = 5;
 
 /// What came of it, as `--json` prints it.
 #[derive(Serialize)]
-struct Outcome {
+struct RehearsalOutcome {
     policy: String,
     settings: String,
     jobs: usize,
@@ -62,7 +62,7 @@ struct Difference {
 /// Runs the jobs both ways and prints what came of it.
 pub fn run(args: &Rehearse) -> Result<()> {
     let chosen = Chosen::new(&args.policy, args.set.iter().map(String::as_str))?;
-    let plan = Plan::new(args)?;
+    let plan = RehearsalPlan::new(args)?;
     let records = real::run(args, &chosen, &plan)?;
     let live = folded(&chosen, &records);
     if live.ended.len() != plan.jobs.len() {
@@ -81,7 +81,7 @@ fn folded(chosen: &Chosen, records: &[Record]) -> Story {
 }
 
 /// The same jobs on the same nodes, as the daemon knew them, at the times of the plan.
-fn simulated(chosen: &Chosen, plan: &Plan, records: &[Record]) -> Story {
+fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Story {
     let mut site = Site::default();
     let mut specs: Vec<Arc<JobSpec>> = Vec::new();
     let inputs = records.iter().filter_map(|record| match record {
@@ -113,10 +113,10 @@ fn simulated(chosen: &Chosen, plan: &Plan, records: &[Record]) -> Story {
 fn judged(
     args: &Rehearse,
     chosen: &Chosen,
-    plan: &Plan,
+    plan: &RehearsalPlan,
     live: &Story,
     simulated: &Story,
-) -> Outcome {
+) -> RehearsalOutcome {
     let pairs = live.order().zip(simulated.order()).enumerate();
     let mut differences: Vec<Difference> = pairs
         .filter(|(_, (live, simulated))| live != simulated)
@@ -127,7 +127,7 @@ fn judged(
     differences.truncate(DIFFERENCES_SHOWN);
     let overheads = live.overheads(plan);
     let (live, simulated) = (live.figures(), simulated.figures());
-    Outcome {
+    RehearsalOutcome {
         policy: chosen.def.kind.to_owned(),
         settings: chosen.short(),
         jobs: plan.jobs.len(),
@@ -146,8 +146,8 @@ fn judged(
     }
 }
 
-fn print(outcome: &Outcome) -> Result<()> {
-    let Outcome { live, simulated, .. } = outcome;
+fn print(outcome: &RehearsalOutcome) -> Result<()> {
+    let RehearsalOutcome { live, simulated, .. } = outcome;
     let mut out = std::io::stdout().lock();
     writeln!(
         out,

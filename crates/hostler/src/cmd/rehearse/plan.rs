@@ -14,7 +14,7 @@ const RUN_MS: (u64, u64) = (1_000, 20_000);
 const MEDIAN_MS: f64 = 3_000.0;
 
 /// Jobs and what was done to them.
-pub struct Plan {
+pub struct RehearsalPlan {
     /// In order of submission.
     pub jobs: Vec<Planned>,
     /// What run times were divided by.
@@ -32,9 +32,9 @@ pub struct Planned {
     pub tasks: u32,
 }
 
-impl Plan {
+impl RehearsalPlan {
     /// The first jobs of the trace, scaled.
-    pub fn new(args: &Rehearse) -> Result<Plan> {
+    pub fn new(args: &Rehearse) -> Result<RehearsalPlan> {
         if !(args.load.is_finite() && args.load > 0.0) {
             bail!("invalid `--load`: {}; use a number above 0", args.load);
         }
@@ -66,7 +66,7 @@ impl Plan {
             let share = (job.at_ms - from) as f64 / (to - from).max(1) as f64;
             job.at_ms = (share * horizon_ms) as u64;
         }
-        Ok(Plan { jobs, speedup })
+        Ok(RehearsalPlan { jobs, speedup })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use hostler_core::record::Record;
-use hostler_live::agent::discover::Said;
+use hostler_live::agent::discover::MachineOverrides;
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
 use hostler_live::host::{self, Command, HostHandle, Principal};
@@ -16,7 +16,7 @@ use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate, Running};
 use tokio::time::sleep;
 
-use super::plan::{Plan, Planned};
+use super::plan::{Planned, RehearsalPlan};
 use crate::cli::{JobUserOptions, Rehearse};
 use crate::cmd::job_user::job_users;
 use crate::progress::Bars;
@@ -29,7 +29,7 @@ const RECORDS_MAX: usize = 10_000;
 const PATIENCE_SECS: u64 = 60;
 
 /// Runs the jobs and gives the daemon's log.
-pub fn run(args: &Rehearse, chosen: &Chosen, plan: &Plan) -> Result<Vec<Record>> {
+pub fn run(args: &Rehearse, chosen: &Chosen, plan: &RehearsalPlan) -> Result<Vec<Record>> {
     let folder = Folder::new()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
@@ -41,7 +41,7 @@ pub fn run(args: &Rehearse, chosen: &Chosen, plan: &Plan) -> Result<Vec<Record>>
 async fn rehearse(
     args: &Rehearse,
     chosen: &Chosen,
-    plan: &Plan,
+    plan: &RehearsalPlan,
     folder: &Path,
 ) -> Result<Vec<Record>> {
     let running = server::start(server::Settings {
@@ -82,8 +82,12 @@ async fn agent(
     let token = running.own_agent_token(&node).await?;
     let (host, port) = running.reachable();
     let plenty = Some(1 << 20);
-    let said =
-        Said { name: Some(node.clone()), cpu_milli: plenty, mem_mib: plenty, ..Said::default() };
+    let said = MachineOverrides {
+        name: Some(node.clone()),
+        cpu_milli: plenty,
+        mem_mib: plenty,
+        ..MachineOverrides::default()
+    };
     let options = AgentOptions {
         daemon: Daemon { host, port, tls: None, token },
         data: folder.join(node),
@@ -103,7 +107,7 @@ async fn agent(
 }
 
 /// Submits every job at its time and waits until all have ended.
-async fn play(host: &HostHandle, plan: &Plan) -> Result<()> {
+async fn play(host: &HostHandle, plan: &RehearsalPlan) -> Result<()> {
     let bar = Bars::new(0).jobs("live", plan.jobs.len() as u64);
     let begun = Instant::now();
     for job in &plan.jobs {

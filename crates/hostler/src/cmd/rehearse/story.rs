@@ -10,7 +10,7 @@ use hostler_core::units::Time;
 use hostler_core::watch::Watch;
 use serde::Serialize;
 
-use super::plan::Plan;
+use super::plan::RehearsalPlan;
 
 /// Times of all jobs, by their place in the order of submission.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Story {
     }
 
     /// Milliseconds that jobs held resources beyond their run time, ascending.
-    pub fn overheads(&self, plan: &Plan) -> Vec<f64> {
+    pub fn overheads(&self, plan: &RehearsalPlan) -> Vec<f64> {
         let beyond = self.held.iter().map(|(job, held)| {
             held * 1e3 - plan.jobs.get(*job as usize).map_or(0.0, |job| job.run_ms as f64)
         });

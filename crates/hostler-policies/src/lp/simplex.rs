@@ -2,11 +2,11 @@
 //!
 //! It ends by itself: it stops when its objective stalls. Its prices are not public.
 
-use super::{LpError, Problem, Solution};
+use super::{LpError, LpSolution, Problem};
 use microlp::{ComparisonOp, Error, OptimizationDirection, SolveOptions};
 
 /// Solves a linear problem.
-pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
+pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
     let mut model = microlp::Problem::new(OptimizationDirection::Maximize);
     let mut rows: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); problem.rows()];
     let mut variables = Vec::with_capacity(problem.columns());
@@ -26,7 +26,7 @@ pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
         _ => LpError::Stuck { iterations: 0 },
     })?;
     let solution = outcome.into_solution().map_err(|_| LpError::Stuck { iterations: 0 })?;
-    Ok(Solution {
+    Ok(LpSolution {
         values: variables.iter().map(|&variable| solution.var_value(variable)).collect(),
         prices: Vec::new(),
         objective: solution.objective(),

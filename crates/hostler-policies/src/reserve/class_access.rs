@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hostler_core::admit::Census;
+use hostler_core::admit::EmptyCluster;
 use hostler_core::id::{ModelId, ModelSet, NodeId};
 use hostler_core::job::{Demand, Job, JobSpec, Models};
 use hostler_core::policy::{PolicyError, SettingType};
@@ -30,12 +30,12 @@ pub(super) struct Plan {
     /// Machines that will do.
     pub(super) classes: Arc<[Class]>,
     /// Which of them come first.
-    pub(super) order: Turn,
+    pub(super) order: ClassOrder,
 }
 
 /// Which machines of a plan come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Turn {
+pub(super) enum ClassOrder {
     /// Those that are listed first.
     Listed,
     /// Those that are booked the least.
@@ -43,18 +43,18 @@ pub(super) enum Turn {
 }
 
 /// What a job may have now.
-pub(super) struct Terms {
+pub(super) struct ClassAccess {
     /// For each role, with the top class.
     pub(super) plans: Box<[Plan]>,
     /// What is left of them while the top class is kept from it.
     pub(super) kept: Option<Kept>,
 }
 
-impl Terms {
+impl ClassAccess {
     /// Whether it matters how much of each class is booked: counting that costs a look at every
     /// node.
     pub(super) fn ask_what_is_booked(&self) -> bool {
-        self.kept.is_some() || self.plans.iter().any(|plan| plan.order == Turn::LeastBooked)
+        self.kept.is_some() || self.plans.iter().any(|plan| plan.order == ClassOrder::LeastBooked)
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Rules {
 /// The machines by class. A cache of the node table.
 #[derive(Default)]
 pub(super) struct Fleet {
-    pub(super) census: Census,
+    pub(super) empty_cluster: EmptyCluster,
     nodes: BTreeMap<Class, Vec<NodeId>>,
     count: usize,
     top: ModelSet,
@@ -105,7 +105,7 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Takes in nodes that were added; tells whether there were any.
     pub(super) fn refresh(&mut self, view: &View<'_>) -> bool {
-        self.census.refresh(view);
+        self.empty_cluster.refresh(view);
         // Nodes are never forgotten, so a number that did not change says that nothing did.
         let added = view.nodes().get(self.count..).unwrap_or_default();
         for node in added {
@@ -137,7 +137,7 @@ impl Fleet {
     /// Classes of which an empty node holds a task.
     fn feasible(&self, view: &View<'_>, demand: &Demand) -> Vec<Class> {
         let classes = self.nodes.keys().copied();
-        classes.filter(|class| self.census.slots_on(view, demand, *class) > 0).collect()
+        classes.filter(|class| self.empty_cluster.slots_on(view, demand, *class) > 0).collect()
     }
 }
 
@@ -155,21 +155,21 @@ impl Rules {
     }
 
     /// What a waiting job may have now.
-    pub(super) fn terms(&self, view: &View<'_>, fleet: &Fleet, job: &Job) -> Terms {
+    pub(super) fn terms(&self, view: &View<'_>, fleet: &Fleet, job: &Job) -> ClassAccess {
         let high = efficiency(view, fleet, &job.spec) >= self.theta;
         let gangs = job.spec.gangs.iter();
         let all: Box<[Plan]> =
             gangs.map(|gang| self.plan(view, fleet, &job.spec, &gang.demand, high)).collect();
         let until = job.phase_since + self.reserve.saturating_sub(job.ledger.waited);
         if high || view.now() >= until {
-            return Terms { plans: all, kept: None };
+            return ClassAccess { plans: all, kept: None };
         }
         let gangs = job.spec.gangs.iter().zip(&all);
         let plans: Box<[Plan]> = gangs
             .map(|(gang, plan)| without_top(view, fleet, &gang.demand, gang.count, plan))
             .collect();
         let kept = (plans != all).then_some(Kept { plans, until });
-        Terms { plans: all, kept }
+        ClassAccess { plans: all, kept }
     }
 
     fn plan(
@@ -208,7 +208,7 @@ impl Rules {
         let listed = high
             || matches!(demand.models, Models::Ordered(_))
             || self.low_first == LowFirst::Slowest;
-        let order = if listed { Turn::Listed } else { Turn::LeastBooked };
+        let order = if listed { ClassOrder::Listed } else { ClassOrder::LeastBooked };
         Plan { high, classes: classes.into(), order }
     }
 }
@@ -248,7 +248,7 @@ fn names_top(fleet: &Fleet, models: &Models) -> bool {
 fn without_top(view: &View<'_>, fleet: &Fleet, demand: &Demand, count: u32, plan: &Plan) -> Plan {
     let rest: Vec<Class> =
         plan.classes.iter().copied().filter(|class| !fleet.is_top(*class)).collect();
-    let slots = rest.iter().map(|class| fleet.census.slots_on(view, demand, *class));
+    let slots = rest.iter().map(|class| fleet.empty_cluster.slots_on(view, demand, *class));
     if slots.fold(0, u32::saturating_add) < count || rest.len() == plan.classes.len() {
         return plan.clone();
     }

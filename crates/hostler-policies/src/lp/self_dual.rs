@@ -12,7 +12,7 @@
 use super::scaled::Scaled;
 use super::system::System;
 use super::vector::{dot, least_ratio, norm};
-use super::{LpError, Problem, Solution};
+use super::{LpError, LpSolution, Problem};
 use crate::limits::LP_ITERATIONS_MAX;
 
 /// Residuals, gap and certificates that are good enough.
@@ -29,21 +29,21 @@ const ROUGH: f64 = 1e-3;
 const INSIDE: f64 = 0.01;
 
 /// Solves a problem without logarithms.
-pub(super) fn solve(problem: &Problem) -> Result<Solution, LpError> {
-    let mut embedding = Embedding::new(problem);
+pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
+    let mut self_dual = Embedding::new(problem);
     let mut rest = Residuals::default();
     for iteration in 0..LP_ITERATIONS_MAX {
-        embedding.look(&mut rest);
+        self_dual.look(&mut rest);
         if !rest.worth.is_finite() {
             return Err(LpError::Stuck { iterations: iteration });
         }
-        if embedding.is_done(&rest) {
-            return Ok(embedding.answer(problem, iteration));
+        if self_dual.is_done(&rest) {
+            return Ok(self_dual.answer(problem, iteration));
         }
-        if embedding.is_hopeless(&rest) {
+        if self_dual.is_hopeless(&rest) {
             return Err(LpError::Infeasible);
         }
-        embedding.advance(&rest);
+        self_dual.advance(&rest);
     }
     Err(LpError::Stuck { iterations: LP_ITERATIONS_MAX })
 }
@@ -366,14 +366,14 @@ impl Embedding {
         self.tau += length * tau;
     }
 
-    fn answer(&self, problem: &Problem, iterations: u32) -> Solution {
+    fn answer(&self, problem: &Problem, iterations: u32) -> LpSolution {
         let scaled = &self.frame.scaled;
         let scale = |value: &f64, scale: &f64| value * scale / self.tau;
         let values: Vec<f64> =
             self.x.iter().zip(&scaled.column_scale).map(|(x, by)| scale(x, by)).collect();
         let prices = self.prices[values.len()..].iter().zip(&scaled.row_scale);
         let prices = prices.map(|(price, by)| scale(price, by)).collect();
-        Solution { objective: dot(&problem.objective, &values), values, prices, iterations }
+        LpSolution { objective: dot(&problem.objective, &values), values, prices, iterations }
     }
 }
 

@@ -9,16 +9,16 @@ use crate::placement::{Part, Placement};
 use crate::stage::{Shortfall, may_fit};
 
 /// A bound on how many tasks of a job fit.
-pub struct Hope<'a> {
+pub struct FitBound<'a> {
     spec: &'a JobSpec,
     /// At most this many tasks fit, for a job with one role.
     fit: u32,
 }
 
-impl<'a> Hope<'a> {
+impl<'a> FitBound<'a> {
     /// The hope of a job for which a search found too little room.
-    pub fn new(spec: &'a JobSpec, short: Shortfall) -> Hope<'a> {
-        Hope { spec, fit: short.fit }
+    pub fn new(spec: &'a JobSpec, short: Shortfall) -> FitBound<'a> {
+        FitBound { spec, fit: short.fit }
     }
 
     /// Whether the job could sit where a placement is. What it holds need not be given back
