@@ -16,7 +16,7 @@ pub struct FitBound<'a> {
 }
 
 impl<'a> FitBound<'a> {
-    /// The hope of a job for which a search found too little room.
+    /// The bound of a job for which a search found too little room.
     pub fn new(spec: &'a JobSpec, short: Shortfall) -> FitBound<'a> {
         FitBound { spec, fit: short.fit }
     }

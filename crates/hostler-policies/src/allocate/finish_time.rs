@@ -253,8 +253,9 @@ mod tests {
         #[test]
         fn the_middle_of_the_best_is_best(seed: u64, jobs in 1usize..25) {
             let instance = drawn(seed, jobs);
-            let best = FinishTime::new(RateKnowledge::Aware).allocate(&instance).unwrap();
-            let centre = FinishTime { solver: Solver::SelfDual, ..FinishTime::new(RateKnowledge::Aware) };
+            let aware = || FinishTime::new(RateKnowledge::Aware);
+            let best = aware().allocate(&instance).unwrap();
+            let centre = FinishTime { solver: Solver::SelfDual, ..aware() };
             let found = centre.centre(&instance).unwrap();
             let off = (found.objective - best.objective).abs();
             prop_assert!(off < 1e-6 * best.objective, "{} {}", found.objective, best.objective);

@@ -23,10 +23,11 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let rate_knowledge = rate_knowledge(config.aware, config.packed);
+        let knowledge = rate_knowledge(config.aware, config.packed);
         let (packed, weighted) = (config.packed, config.weighted);
         let question = FairQuestion { packed, weighted, ..FairQuestion::new() };
-        let max_min = MaxMin { solver: solver(config.published, false), ..MaxMin::new(rate_knowledge) };
+        let solver = solver(config.published, false);
+        let max_min = MaxMin { solver, ..MaxMin::new(knowledge) };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(max_min))))
     },
 };

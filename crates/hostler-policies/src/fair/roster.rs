@@ -75,7 +75,10 @@ impl Roster {
     }
 
     /// Jobs that take part and are not held by a person, by id.
-    pub(super) fn rows<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = (&'a Job, &'a RosterEntry)> {
+    pub(super) fn rows<'a>(
+        &'a self,
+        view: &View<'a>,
+    ) -> impl Iterator<Item = (&'a Job, &'a RosterEntry)> {
         let state = view.state();
         self.rows.numbered().filter_map(move |(id, row)| {
             let job =

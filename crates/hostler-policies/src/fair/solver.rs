@@ -108,7 +108,9 @@ impl FairQuestion {
 
     fn instance(&self, view: &View<'_>, roster: &Roster) -> (Vec<JobId>, Instance) {
         let workers = workers(view);
-        let able = |row: &RosterEntry| row.rates.iter().zip(&workers).any(|(rate, gpus)| rate * gpus > 0.0);
+        let able = |row: &RosterEntry| {
+            row.rates.iter().zip(&workers).any(|(rate, gpus)| rate * gpus > 0.0)
+        };
         let (mut ids, mut jobs, mut kinds) = (Vec::new(), Vec::new(), Kinds::default());
         for (job, row) in roster.rows(view).filter(|(_, row)| able(row)) {
             ids.push(job.id);

@@ -188,7 +188,8 @@ impl<'a> Shadow<'a> {
         let placed = place_job(place, free, &head.spec);
         let short = placed.expect_err("the head does not fit what is free");
         let fit_bound = FitBound::new(&head.spec, short);
-        Shadow { head: &head.spec, fit_bound, ends: ends.peekable(), elsewhere: Vec::new(), at: None }
+        let (head, ends) = (&*head.spec, ends.peekable());
+        Shadow { head, fit_bound, ends, elsewhere: Vec::new(), at: None }
     }
 
     /// Whether the head is believed to start before `end`; looks no further ahead than that.
