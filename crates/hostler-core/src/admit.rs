@@ -9,7 +9,6 @@ use crate::id::ModelId;
 use crate::job::{Demand, JobSpec, Locality};
 use crate::reason::Reason;
 use crate::stage::{Place, place_job};
-use crate::state::ClusterState;
 use crate::view::View;
 
 /// The empty cluster: kinds of node and how many there are. A cache of the node table.
@@ -30,15 +29,15 @@ struct Kind {
 
 impl EmptyCluster {
     /// Counts nodes that were added or retired since the last time.
-    pub fn refresh(&mut self, state: &ClusterState) {
-        if self.retired != state.retired() {
-            *self = EmptyCluster { retired: state.retired(), ..EmptyCluster::default() };
+    pub fn refresh(&mut self, view: &View<'_>) {
+        if self.retired != view.retired() {
+            *self = EmptyCluster { retired: view.retired(), ..EmptyCluster::default() };
         }
         // Nodes are never forgotten, so a number that did not change says that nothing did.
-        let added = state.nodes().iter().enumerate().skip(self.nodes);
+        let added = view.nodes().iter().enumerate().skip(self.nodes);
         for (at, node) in added.filter(|(_, node)| !node.retired) {
             let same = |kind: &&mut Kind| {
-                let known = &state.nodes()[kind.example].spec;
+                let known = &view.nodes()[kind.example].spec;
                 (known.cpu, known.mem, known.gpus) == (node.spec.cpu, node.spec.mem, node.spec.gpus)
                     && known.gpu_model == node.spec.gpu_model
                     && known.island_gpus == node.spec.island_gpus
@@ -49,8 +48,8 @@ impl EmptyCluster {
                 None => self.kinds.push(Kind { example: at, count: 1 }),
             }
         }
-        if self.nodes != state.nodes().len() {
-            self.nodes = state.nodes().len();
+        if self.nodes != view.nodes().len() {
+            self.nodes = view.nodes().len();
             self.empty = None;
         }
     }
@@ -156,7 +155,7 @@ fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     if demand.gpu.0 == 0 {
         return most;
     }
-    let mem = view.model(model).mem.0;
+    let mem = view.model(model).map_or(0, |model| model.mem.0);
     if demand.gpu_mem.0 > mem {
         return 0;
     }

@@ -8,8 +8,8 @@ use crate::event::Event;
 use crate::id::{JobId, NodeId};
 use crate::job::{JobSpec, Models};
 use crate::limits::{
-    DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX, MODELS_MAX,
-    NODES_MAX, TASKS_PER_JOB_MAX,
+    AFTER_PER_JOB_MAX, DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX,
+    LEASE_NUMBER_GAP_MAX, MODELS_MAX, NODES_MAX, TASKS_PER_JOB_MAX,
 };
 use crate::state::ClusterState;
 use crate::target::Target;
@@ -71,9 +71,18 @@ pub enum SpecFault {
     /// It has no roles, or too many.
     #[error("it has no roles, or too many")]
     Roles,
-    /// A role has no tasks, or too many, or fewer than its least.
-    #[error("a role has no tasks, too many, or fewer than its least")]
+    /// A role has no tasks, or too many.
+    #[error("a role has no tasks, or too many")]
     Tasks,
+    /// Its range of tasks is empty, or without the number that it asks for.
+    #[error("its range of tasks is empty, or without the number that it asks for")]
+    Elastic,
+    /// It comes after too many jobs, or after one that is not there yet.
+    #[error("it comes after too many jobs, or after one that is not there yet")]
+    After,
+    /// Its array allows no job at all, or begins after it.
+    #[error("its array allows no job at all, or begins after it")]
+    Array,
     /// A GPU demand above one is not whole.
     #[error("above one GPU only whole ones can be asked for")]
     Gpu,
@@ -94,11 +103,11 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         Event::TenantAdded { tenant, .. } => {
             in_order("tenant", tenant.0, state.tenants().len(), u32::MAX as usize)
         }
-        Event::TenantWeighted { tenant, weight } => {
+        Event::TenantChanged { tenant, spec } => {
             if tenant.index() >= state.tenants().len() {
                 return Err(Refused::Unknown { what: "tenant", id: tenant.0 });
             }
-            if *weight == 0 { Err(Refused::Weightless(tenant.0)) } else { Ok(()) }
+            if spec.weight == 0 { Err(Refused::Weightless(tenant.0)) } else { Ok(()) }
         }
         Event::NodeUp { node, spec } => node_up(state, *node, spec),
         Event::NodeDown { node }
@@ -143,12 +152,11 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::Checkpointed { .. }
         | Event::Stopped { .. }
         | Event::Estimated { .. }
-        | Event::Load { .. }
         | Event::Used { .. }
-        | Event::ModelLoaded { .. }
+        | Event::AbilitiesChanged { .. }
+        | Event::Paused { .. }
         | Event::PolicyChanged { .. }
-        | Event::RoundEnded
-        | Event::Timer => Ok(()),
+        | Event::RoundEnded => Ok(()),
     }
 }
 
@@ -185,7 +193,22 @@ fn submitted(state: &ClusterState, id: JobId, spec: &JobSpec) -> Result<(), Refu
     if id < next || id.0 - next.0 > JOB_NUMBER_GAP_MAX {
         return Err(Refused::Order { what: "job", id: id.0, next: next.0 });
     }
-    check_spec(state, spec).map_err(|fault| Refused::Job { job: id.0, fault })
+    let gates = || check_gates(id, spec);
+    check_spec(state, spec)
+        .and_then(|()| gates())
+        .map_err(|fault| Refused::Job { job: id.0, fault })
+}
+
+/// A job comes after jobs that were there before it, and is no earlier than its array.
+fn check_gates(id: JobId, spec: &JobSpec) -> Result<(), SpecFault> {
+    let early = spec.after.iter().all(|after| after.job < id);
+    if !early || spec.after.len() > AFTER_PER_JOB_MAX {
+        return Err(SpecFault::After);
+    }
+    match spec.array {
+        Some(limit) if limit.first > id || limit.most == 0 => Err(SpecFault::Array),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Whether what a job asks for makes sense on this cluster's catalogue.
@@ -196,9 +219,16 @@ pub fn check_spec(state: &ClusterState, spec: &JobSpec) -> Result<(), SpecFault>
     if spec.tenant.index() >= state.tenants().len() {
         return Err(SpecFault::Name);
     }
+    if let Some(range) = spec.elastic {
+        let asked = spec.gangs[0].count;
+        let sane = range.min > 0 && range.min <= asked && asked <= range.max;
+        if !sane || range.max > TASKS_PER_JOB_MAX {
+            return Err(SpecFault::Elastic);
+        }
+    }
     for gang in &spec.gangs {
         let tasks = gang.count > 0 && gang.count <= TASKS_PER_JOB_MAX;
-        if !tasks || gang.min_count > gang.count {
+        if !tasks {
             return Err(SpecFault::Tasks);
         }
         let gpu = gang.demand.gpu;
@@ -209,7 +239,7 @@ pub fn check_spec(state: &ClusterState, spec: &JobSpec) -> Result<(), SpecFault>
             return Err(SpecFault::Packed);
         }
         if let Models::Ordered(models) = &gang.demand.models
-            && models.iter().any(|model| model.index() >= MODELS_MAX)
+            && models.iter().any(|model| model.index() >= state.models().len())
         {
             return Err(SpecFault::Name);
         }
@@ -229,10 +259,10 @@ mod tests {
 
     #[test]
     fn facts_that_make_no_sense_are_refused_with_a_reason() {
-        let tenant = Tenant { name: "a".into(), weight: 1 };
-        let late = Event::TenantAdded { tenant: TenantId(3), spec: tenant };
+        let tenant = Tenant { name: "a".into(), weight: 1, gpus_max: None };
+        let late = Event::TenantAdded { tenant: TenantId(3), spec: tenant.clone() };
         assert_eq!(refusal(&late), "tenant 3 is out of order: 0 is next");
-        let weighted = Event::TenantWeighted { tenant: TenantId(3), weight: 2 };
+        let weighted = Event::TenantChanged { tenant: TenantId(3), spec: tenant };
         assert_eq!(refusal(&weighted), "no tenant 3");
         assert_eq!(refusal(&Event::NodeDown { node: NodeId(7) }), "no node 7");
         let spec = NodeSpec {
@@ -243,7 +273,6 @@ mod tests {
             gpus: 1,
             island_gpus: 0,
             rack: 0,
-            nic_mbps: 0,
             base_watts: 0,
         };
         let node = Event::NodeUp { node: NodeId(0), spec };

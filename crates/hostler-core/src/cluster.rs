@@ -9,18 +9,14 @@ use crate::id::{DeviceId, LeaseId, ModelId, NodeId};
 use crate::units::{Mib, Milli};
 
 /// A GPU model of the catalogue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuModel {
     /// For people and for the border, which turns names into ids.
     pub name: Box<str>,
     /// Memory of one device.
     pub mem: Mib,
-    /// Streaming multiprocessors; zero when not known.
-    pub sms: u32,
     /// Rank by worth: placements that may choose use low tiers first.
     pub tier: u32,
-    /// Whether devices of a node are joined by fast links.
-    pub nvlink: bool,
     /// Slices that the device can be cut into; zero when it cannot.
     pub mig_slices: u32,
     /// Power draw of an idle device.
@@ -36,10 +32,20 @@ pub struct Tenant {
     pub name: Box<str>,
     /// Share of the cluster that is due to it, relative to the others.
     pub weight: u32,
+    /// GPUs that its jobs may have at once; any number when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus_max: Option<u32>,
+}
+
+impl Tenant {
+    /// A tenant of weight 1, without a quota.
+    pub fn named(name: impl Into<Box<str>>) -> Tenant {
+        Tenant { name: name.into(), weight: 1, gpus_max: None }
+    }
 }
 
 /// What a node has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSpec {
     /// For people.
     pub name: Box<str>,
@@ -55,8 +61,6 @@ pub struct NodeSpec {
     pub island_gpus: u32,
     /// Rack, for locality.
     pub rack: u32,
-    /// Network in Mbit/s; zero when not known.
-    pub nic_mbps: u32,
     /// Power draw without its GPUs.
     pub base_watts: u32,
 }

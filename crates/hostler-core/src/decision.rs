@@ -15,16 +15,18 @@ use crate::units::Time;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "decision")]
 pub enum Decision {
-    /// The job is promised to run.
-    Admit {
-        /// The job.
-        job: JobId,
-    },
     /// The job will never run.
     Reject {
         /// The job.
         job: JobId,
         /// Why.
+        reason: Reason,
+    },
+    /// No node can hold the job: it is kept back until another one joins.
+    SetAside {
+        /// The job.
+        job: JobId,
+        /// Why no node can.
         reason: Reason,
     },
     /// Book the placement and start the job there.
@@ -35,6 +37,9 @@ pub enum Decision {
         job: JobId,
         /// Where.
         placement: Arc<Placement>,
+        /// When it is stopped, if it has not ended before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Time>,
     },
     /// End a stay; the resources are free once the executor confirms.
     Stop {
@@ -45,25 +50,11 @@ pub enum Decision {
         /// Why.
         why: StopWhy,
     },
-    /// Move a stay to another placement, or let it grow or shrink.
+    /// Move a stay to another placement, let it grow or shrink, or change its shares.
     Resize {
         /// The lease.
         lease: LeaseId,
         /// Where it goes on.
-        placement: Arc<Placement>,
-    },
-    /// Let a lease run until later.
-    Extend {
-        /// The lease.
-        lease: LeaseId,
-        /// The new end.
-        until: Time,
-    },
-    /// Change the shares that a stay holds on its devices.
-    SetShare {
-        /// The lease.
-        lease: LeaseId,
-        /// The same nodes and devices with other shares.
         placement: Arc<Placement>,
     },
     /// Divide an empty device another way.
@@ -92,10 +83,10 @@ pub enum Decision {
         /// Step of the state to look at.
         based_on: u64,
     },
-    /// Begin a round, or give more turns in the one that goes on.
+    /// Begin a round: turns of the one before are over.
+    BeginRound,
+    /// Give turns in the round that goes on.
     Turns {
-        /// Whether a round begins: earlier turns are over.
-        begins: bool,
         /// Who runs where.
         turns: Vec<Turn>,
     },

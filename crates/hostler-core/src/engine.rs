@@ -1,8 +1,10 @@
 //! The loop body: facts in, decisions out, nothing lost in between.
 //!
-//! One step is taken in three moves that recovery and replay use one by one: `take_in` the facts,
-//! `propose` decisions, `commit` them.
+//! A step is: `begin` an instant, `take_fact` for each fact of it, `end_input`, `propose` decisions,
+//! `commit` them. A simulation takes it in one go; a host whose facts come one by one, and who has
+//! to answer in between, takes the same moves itself.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::capacity::Refusal;
@@ -13,12 +15,12 @@ use crate::limits::{STEPS_PER_INSTANT_MAX, STOP_ATTEMPTS_MAX};
 use crate::observe::{observed, unfit};
 use crate::plan::{Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
-use crate::predict::{Observed, Predict};
+use crate::predict::{EstimateSource, Observed, Predict};
 use crate::record::Record;
 use crate::solve::SolverQuestion;
 use crate::state::{ClusterState, Snapshot};
 use crate::units::{Span, Time};
-use crate::verify::verify;
+use crate::verify::{Violation, verify};
 use crate::view::View;
 use crate::watch::Watch;
 
@@ -36,9 +38,31 @@ pub struct Engine<Watcher> {
     recorder: Option<Recorder>,
     builder: Option<Builder>,
     watch: Watcher,
-    matters: bool,
+    /// Facts of the instant that goes on.
+    input: Option<OpenInput>,
+    /// Whether something happened that the policy has not been asked about.
+    policy_due: bool,
     steps_at_instant: u32,
     events: u64,
+}
+
+/// Facts of one instant that are being taken in.
+#[derive(Default)]
+struct OpenInput {
+    events: Vec<Event>,
+    /// What predictors believe since; taken in behind the facts.
+    beliefs: Vec<Event>,
+}
+
+/// What is to be decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// Whether the policy was asked (or only housekeeping spoke).
+    pub asked: bool,
+    /// The decisions. Where the policy broke a rule, those of housekeeping alone.
+    pub decisions: Vec<Decision>,
+    /// The rule that the policy broke, if it did.
+    pub violation: Option<Violation>,
 }
 
 impl<Watcher: Watch> Engine<Watcher> {
@@ -51,7 +75,8 @@ impl<Watcher: Watch> Engine<Watcher> {
             recorder: None,
             builder: None,
             watch,
-            matters: false,
+            input: None,
+            policy_due: false,
             steps_at_instant: 0,
             events: 0,
         }
@@ -63,7 +88,7 @@ impl<Watcher: Watch> Engine<Watcher> {
         self
     }
 
-    /// Hands every record to `recorder`, before it takes effect.
+    /// Hands every record to `recorder`.
     pub fn with_recorder(mut self, recorder: Recorder) -> Engine<Watcher> {
         self.recorder = Some(recorder);
         self
@@ -105,15 +130,28 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.policy = policy;
     }
 
+    /// Whose run times the policy goes by.
+    pub fn estimates(&self) -> EstimateSource {
+        self.policy.estimates()
+    }
+
+    /// Puts another predictor in place, and has it look at all jobs that wait.
+    pub fn replace_predictor(&mut self, mut predict: Box<dyn Predict>) -> Vec<Event> {
+        let waiting = self.state.jobs().filter(|job| job.lease().is_none());
+        let estimates = waiting.filter_map(|job| estimated(&mut *predict, job)).collect();
+        self.predict = Some(predict);
+        estimates
+    }
+
     /// The facts of the state, to save them.
     pub fn snapshot(&self) -> Snapshot {
-        self.state.snapshot(self.matters)
+        self.state.snapshot(self.policy_due)
     }
 
     /// Puts saved facts in place of the state, for a policy that has not been asked yet; watchers
     /// are not told.
     pub fn restore(&mut self, snapshot: Snapshot) {
-        self.matters = snapshot.matters;
+        self.policy_due = snapshot.policy_due;
         self.state = ClusterState::restore(snapshot);
     }
 
@@ -123,15 +161,25 @@ impl<Watcher: Watch> Engine<Watcher> {
             Cadence::Rounds(span) => self.next_round(span),
             Cadence::EveryEvent => None,
         };
-        [round, self.state.wake_at(), self.state.next_due()].into_iter().flatten().min()
+        let state = &self.state;
+        let times = [round, state.wake_at(), state.next_due(), state.next_resume()];
+        times.into_iter().flatten().min()
     }
 
-    /// One step: facts of one instant in, decisions out.
-    pub fn step(&mut self, at: Time, mut events: Vec<Event>) -> Vec<Decision> {
-        self.enrich(at, &mut events);
-        self.take_in(at, events);
-        let (asked, decisions) = self.propose();
-        self.commit(asked, decisions)
+    /// One step: facts of one instant in, decisions out. Nothing is decided where the policy breaks
+    /// a rule.
+    pub fn step(&mut self, at: Time, events: Vec<Event>) -> Result<Vec<Decision>, Violation> {
+        self.begin(at);
+        events.into_iter().for_each(|event| self.take_fact(event));
+        self.end_input();
+        if self.steps_at_instant >= STEPS_PER_INSTANT_MAX {
+            return Err(Violation::StandsStill(STEPS_PER_INSTANT_MAX));
+        }
+        let proposal = self.propose();
+        match proposal.violation {
+            Some(violation) => Err(violation),
+            None => Ok(self.commit(proposal)),
+        }
     }
 
     /// Answers a solver's question on the state as it is, if the policy has asked one.
@@ -154,47 +202,70 @@ impl<Watcher: Watch> Engine<Watcher> {
         Some(SolverQuestion::new(based_on, self.policy.solver()?, self.state.clone()))
     }
 
-    /// Records and applies facts.
-    pub fn take_in(&mut self, at: Time, events: Vec<Event>) {
+    /// Moves to the instant of the next facts.
+    pub fn begin(&mut self, at: Time) {
         let same_instant = self.state.step() > 0 && at <= self.state.now();
         self.steps_at_instant = if same_instant { self.steps_at_instant + 1 } else { 0 };
-        let steps = self.steps_at_instant;
-        assert!(steps < STEPS_PER_INSTANT_MAX, "time stands still at {at} s: {steps} steps");
-        let record = Record::Input { at, events };
+        self.policy_due |= self.state.begin_step(at);
+        self.input = Some(OpenInput::default());
+    }
+
+    /// Whether facts are being taken in.
+    pub fn has_input(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// Takes in one fact of the instant; the state shows it at once. What predictors believe after
+    /// it follows behind the last one.
+    pub fn take_fact(&mut self, event: Event) {
+        let beliefs = match &mut self.predict {
+            Some(predict) => believe(&mut **predict, &self.state, &event),
+            None => Vec::new(),
+        };
+        self.apply_fact(&event);
+        let input = self.input.as_mut().expect("`begin` comes before facts");
+        input.events.push(event);
+        input.beliefs.extend(beliefs);
+    }
+
+    /// Takes in what follows from the facts of the instant and records all of it.
+    pub fn end_input(&mut self) -> Record {
+        let OpenInput { mut events, beliefs } = self.input.take().expect("`begin` comes before");
+        let silent = match self.state.abilities().tells_nodes {
+            true => Vec::new(),
+            false => self.state.silent_nodes(self.state.now()),
+        };
+        let silent = silent.into_iter().map(|node| Event::NodeDown { node });
+        for event in beliefs.into_iter().chain(silent) {
+            self.apply_fact(&event);
+            events.push(event);
+        }
+        let record = Record::Input { at: self.state.now(), events };
         if let Some(recorder) = &mut self.recorder {
             recorder(&record);
         }
-        self.fold(&record);
+        record
     }
 
-    /// Applies a record that was logged before. The policy is not asked.
+    /// Applies a record that was logged before. Neither policy nor predictor is asked.
     pub fn fold(&mut self, record: &Record) {
         match record {
             Record::Input { at, events } => {
-                self.begin(*at);
-                events.iter().for_each(|event| self.take_fact(event));
+                self.fold_begin(*at);
+                events.iter().for_each(|event| self.apply_fact(event));
             }
-            Record::Output { asked, decisions, .. } => {
-                if *asked {
-                    self.state.note_question();
-                    self.state.journal.clear();
-                    self.matters = false;
-                }
-                for decision in decisions {
-                    self.state.apply_decision(decision, &mut self.watch);
-                }
-            }
+            Record::Output { asked, decisions, .. } => self.apply_decisions(*asked, decisions),
         }
     }
 
-    /// Moves to the instant of the next facts, for a host that records by itself.
-    pub fn begin(&mut self, at: Time) {
-        self.matters |= self.state.begin_step(at);
+    /// Moves to the instant of facts that were logged before.
+    pub(crate) fn fold_begin(&mut self, at: Time) {
+        self.policy_due |= self.state.begin_step(at);
     }
 
-    /// Applies one fact of the instant.
-    pub fn take_fact(&mut self, event: &Event) {
-        self.matters |= event.matters();
+    /// Applies one fact, by itself.
+    pub(crate) fn apply_fact(&mut self, event: &Event) {
+        self.policy_due |= event.wakes_policy();
         self.state.apply_event(event, &mut self.watch);
         self.change_policy(event);
         self.events += 1;
@@ -209,9 +280,8 @@ impl<Watcher: Watch> Engine<Watcher> {
         for decision in decisions {
             let booked = match decision {
                 Decision::Start { placement, .. } => plan.claim(Arc::clone(placement)),
-                Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
-                    plan.lift(*lease);
-                    plan.claim(Arc::clone(placement))
+                Decision::Resize { lease, placement } => {
+                    plan.lift(*lease).and_then(|()| plan.claim(Arc::clone(placement)))
                 }
                 _ => Ok(()),
             };
@@ -226,47 +296,89 @@ impl<Watcher: Watch> Engine<Watcher> {
     }
 
     /// What housekeeping and, if it is its turn, the policy want. Changes nothing.
-    pub fn propose(&mut self) -> (bool, Vec<Decision>) {
+    ///
+    /// A policy that breaks a rule, or panics, is not listened to: its plan is dropped as a whole
+    /// and housekeeping speaks alone.
+    pub fn propose(&mut self) -> Proposal {
         let wake = self.question();
         if wake.is_none() && self.nothing_due() {
-            return (false, Vec::new());
+            return Proposal { asked: false, decisions: Vec::new(), violation: None };
         }
+        let violation = match self.plan(wake) {
+            Some(decisions) => match verify(&self.state, &decisions) {
+                Ok(()) => {
+                    return Proposal { asked: wake.is_some(), decisions, violation: None };
+                }
+                Err(violation) => violation,
+            },
+            None => Violation::Panicked,
+        };
+        let decisions = self.plan(None).expect("housekeeping does not panic");
+        Proposal { asked: wake.is_some(), decisions, violation: Some(violation) }
+    }
+
+    /// The decisions of housekeeping and, if it is asked, of the policy; none when it panics.
+    fn plan(&mut self, wake: Option<Wake>) -> Option<Vec<Decision>> {
         let free = std::mem::take(&mut self.state.capacity);
         let mut plan = Plan::new(&self.state, free);
         keep_house(&self.state, &mut plan);
-        if let Some(wake) = wake {
-            self.policy.decide(&View::new(&self.state), wake, &mut plan);
+        let Some(wake) = wake else {
+            let (decisions, free) = plan.finish();
+            self.state.capacity = free;
+            return Some(decisions);
+        };
+        let (state, policy) = (&self.state, &mut self.policy);
+        // What a panic leaves half done is thrown away: the plan here, the policy by whoever hears
+        // of the violation.
+        let decided = catch_unwind(AssertUnwindSafe(move || {
+            policy.decide(&View::new(state), wake, &mut plan);
+            plan.finish()
+        }));
+        match decided {
+            Ok((decisions, free)) => {
+                self.state.capacity = free;
+                Some(decisions)
+            }
+            Err(_) => {
+                self.state.rebuild_capacity();
+                None
+            }
         }
-        let (decisions, free) = plan.finish();
-        self.state.capacity = free;
-        (wake.is_some(), decisions)
     }
 
-    /// Verifies, records and applies decisions, and hands them on.
-    pub fn commit(&mut self, asked: bool, decisions: Vec<Decision>) -> Vec<Decision> {
-        if let Err(violation) = verify(&self.state, &decisions) {
-            panic!("the policy breaks a rule of the cluster: {violation}");
-        }
+    /// Records and applies what was proposed on this very state, and hands it on.
+    pub fn commit(&mut self, proposal: Proposal) -> Vec<Decision> {
+        let Proposal { asked, decisions, .. } = proposal;
         let record = Record::Output { at: self.state.now(), asked, decisions };
         if let Some(recorder) = &mut self.recorder {
             recorder(&record);
         }
-        self.fold(&record);
         let Record::Output { decisions, .. } = record else { unreachable!("made above") };
+        self.apply_decisions(asked, &decisions);
         decisions
+    }
+
+    fn apply_decisions(&mut self, asked: bool, decisions: &[Decision]) {
+        if asked {
+            self.state.note_question();
+            self.policy_due = false;
+        }
+        for decision in decisions {
+            self.state.apply_decision(decision, &mut self.watch);
+        }
     }
 
     /// Why the policy is to be asked now, if it is.
     fn question(&self) -> Option<Wake> {
         match self.policy.cadence() {
-            Cadence::EveryEvent => self.matters.then_some(Wake::Event),
+            Cadence::EveryEvent => self.policy_due.then_some(Wake::Event),
             Cadence::Rounds(span) => {
                 // Without jobs there is nothing to give turns to, unless the executor says so.
                 let told = self.state.round().is_some_and(|round| round.over);
                 let over = (told || self.state.job_count() > 0) && self.state.round_is_over(span);
-                match over && (self.matters || self.next_round(span).is_some()) {
+                match over && (self.policy_due || self.next_round(span).is_some()) {
                     true => Some(Wake::Round),
-                    false => self.matters.then_some(Wake::Event),
+                    false => self.policy_due.then_some(Wake::Event),
                 }
             }
         }
@@ -281,7 +393,8 @@ impl<Watcher: Watch> Engine<Watcher> {
     fn next_round(&self, span: Span) -> Option<Time> {
         let round = self.state.round().filter(|_| self.state.lease_count() > 0)?;
         // A lone job has nobody to take turns with, and may run for years.
-        if self.state.job_count() == 1 && !self.state.solution_is_stale() {
+        let solves_again = self.state.solved_at().is_some() && self.state.solution_is_stale();
+        if self.state.job_count() == 1 && !solves_again {
             return None;
         }
         let at = round.began + span;
@@ -293,22 +406,10 @@ impl<Watcher: Watch> Engine<Watcher> {
             self.policy = builder(settings);
         }
     }
-
-    /// Adds facts that follow from facts: estimates, speeds, and nodes that no longer answer.
-    fn enrich(&mut self, at: Time, events: &mut Vec<Event>) {
-        if let Some(predict) = &mut self.predict {
-            for position in 0..events.len() {
-                let beliefs = believe(&mut **predict, &self.state, at, &events[position]);
-                events.extend(beliefs);
-            }
-        }
-        let silent = self.state.silent_nodes(at);
-        events.extend(silent.into_iter().map(|node| Event::NodeDown { node }));
-    }
 }
 
 /// What a predictor believes after a fact that the state has not taken in yet.
-fn believe(predict: &mut dyn Predict, state: &ClusterState, at: Time, event: &Event) -> Vec<Event> {
+fn believe(predict: &mut dyn Predict, state: &ClusterState, event: &Event) -> Vec<Event> {
     match event {
         Event::Submitted { job, spec } => {
             let estimate = predict.estimate(*job, spec);
@@ -321,7 +422,7 @@ fn believe(predict: &mut dyn Predict, state: &ClusterState, at: Time, event: &Ev
             if !predict.wants_speeds() {
                 return beliefs;
             }
-            let observed = observed(state, at, *lease, *outcome, (*done, *lost));
+            let observed = observed(state, *lease, *outcome, (*done, *lost));
             beliefs.extend(profiled(predict, observed));
             beliefs
         }
@@ -343,11 +444,13 @@ fn profiled(predict: &mut dyn Predict, observed: Option<Observed>) -> Vec<Event>
 fn learn(predict: &mut dyn Predict, state: &ClusterState, over: &Job, run: Span) -> Vec<Event> {
     let outdated = predict.observe(over.id, &over.spec, run).into_iter();
     let waiting = outdated.filter_map(|id| state.job(id)).filter(|job| job.phase == Phase::Pending);
-    let revised = waiting.filter_map(|job| {
-        let estimate = predict.estimate(job.id, &job.spec)?;
-        (job.estimate != Some(estimate)).then_some(Event::Estimated { job: job.id, estimate })
-    });
-    revised.collect()
+    waiting.filter_map(|job| estimated(predict, job)).collect()
+}
+
+/// What a predictor believes of a job, where that is something else than before.
+fn estimated(predict: &mut dyn Predict, job: &Job) -> Option<Event> {
+    let estimate = predict.estimate(job.id, &job.spec)?;
+    (job.estimate != Some(estimate)).then_some(Event::Estimated { job: job.id, estimate })
 }
 
 /// Ends what must end whatever the policy says, and repeats what was not answered.

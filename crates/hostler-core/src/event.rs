@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ability::Abilities;
 use crate::cluster::{GpuModel, NodeSpec, Power, Tenant};
 use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::{Estimate, JobSpec};
 use crate::profile::Profile;
 use crate::target::Solution;
-use crate::units::{Milli, Span};
+use crate::units::{Milli, Span, Time};
 
 /// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,12 +30,17 @@ pub enum Event {
         /// Who it is.
         spec: Tenant,
     },
-    /// Another share of the cluster is due to a tenant from now on.
-    TenantWeighted {
+    /// Something else is due to a tenant from now on, or it may use more or less.
+    TenantChanged {
         /// Its number.
         tenant: TenantId,
-        /// The share, relative to the others; at least 1.
-        weight: u32,
+        /// Who it is, as of now.
+        spec: Tenant,
+    },
+    /// What the executor can do, from now on.
+    AbilitiesChanged {
+        /// All of it.
+        abilities: Abilities,
     },
     /// A node joined, or came back; new ids count up from zero.
     NodeUp {
@@ -97,6 +103,13 @@ pub enum Event {
         /// Whether it is held.
         held: bool,
     },
+    /// A job is not to be tried before a time: its start failed for a reason that may pass.
+    Paused {
+        /// Its number.
+        job: JobId,
+        /// When it may be tried again.
+        until: Time,
+    },
     /// All tasks of a lease run.
     Started {
         /// The lease.
@@ -149,13 +162,6 @@ pub enum Event {
         /// The table.
         profile: Profile,
     },
-    /// Requests that a service receives.
-    Load {
-        /// The service.
-        job: JobId,
-        /// Requests per thousand seconds.
-        per_kilosecond: u64,
-    },
     /// What a stay really used of its GPUs, as the executor measured it.
     Used {
         /// The lease.
@@ -170,11 +176,6 @@ pub enum Event {
         /// The answer.
         solution: Arc<Solution>,
     },
-    /// A service has its model in memory.
-    ModelLoaded {
-        /// The lease.
-        lease: LeaseId,
-    },
     /// Another policy decides from now on.
     PolicyChanged {
         /// Its settings, as TOML.
@@ -182,8 +183,6 @@ pub enum Event {
     },
     /// Nothing more will come of this round: the next may begin before its time.
     RoundEnded,
-    /// A time that was asked for has come.
-    Timer,
 }
 
 /// How a stay ended.
@@ -202,7 +201,7 @@ impl Event {
     /// Whether the fact may change what a policy decides.
     ///
     /// Confirmations do not: the decision that they confirm has changed the state already.
-    pub fn matters(&self) -> bool {
+    pub fn wakes_policy(&self) -> bool {
         match self {
             Event::Started { .. }
             | Event::Progress { .. }
@@ -212,7 +211,8 @@ impl Event {
             | Event::JobsSkipped { .. }
             | Event::ModelAdded { .. }
             | Event::TenantAdded { .. } => false,
-            Event::TenantWeighted { .. }
+            Event::TenantChanged { .. }
+            | Event::AbilitiesChanged { .. }
             | Event::NodeUp { .. }
             | Event::NodeDown { .. }
             | Event::NodeRetired { .. }
@@ -221,16 +221,14 @@ impl Event {
             | Event::Submitted { .. }
             | Event::Cancelled { .. }
             | Event::HoldChanged { .. }
+            | Event::Paused { .. }
             | Event::StartFailed { .. }
             | Event::Stopped { .. }
             | Event::Estimated { .. }
             | Event::Profiled { .. }
-            | Event::Load { .. }
             | Event::Solved { .. }
-            | Event::ModelLoaded { .. }
             | Event::PolicyChanged { .. }
-            | Event::RoundEnded
-            | Event::Timer => true,
+            | Event::RoundEnded => true,
         }
     }
 }

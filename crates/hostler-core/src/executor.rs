@@ -4,6 +4,7 @@ use crate::decision::Decision;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::units::Time;
+use crate::verify::Violation;
 use crate::watch::Watch;
 
 /// Everything that touches the world.
@@ -16,15 +17,31 @@ pub trait Executor {
     fn submit(&mut self, at: Time, decision: &Decision);
 }
 
-/// Runs until the world has nothing more to tell. Solvers answer at the instant of the question.
-pub fn run(executor: &mut impl Executor, engine: &mut Engine<impl Watch>) {
+/// Runs until the world has nothing more to tell, or the policy breaks a rule.
+pub fn run<Watcher: Watch>(
+    executor: &mut impl Executor,
+    engine: &mut Engine<Watcher>,
+) -> Result<(), Violation> {
+    run_with(executor, engine, |_| {})
+}
+
+/// The same; `before` is called with the engine before each step.
+///
+/// Solvers answer at the instant of the question.
+pub fn run_with<Watcher: Watch>(
+    executor: &mut impl Executor,
+    engine: &mut Engine<Watcher>,
+    mut before: impl FnMut(&mut Engine<Watcher>),
+) -> Result<(), Violation> {
     while let Some((at, events)) = executor.next(engine.wake()) {
         let mut facts = Some(events);
         while let Some(events) = facts.take() {
-            for decision in engine.step(at, events) {
+            before(engine);
+            for decision in engine.step(at, events)? {
                 executor.submit(at, &decision);
             }
             facts = engine.solve().map(|solved| vec![solved]);
         }
     }
+    Ok(())
 }

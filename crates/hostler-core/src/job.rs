@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gate::{After, ArrayLimit, Gates};
 use crate::id::{GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId};
 use crate::reason::Reason;
 use crate::target::ShareAccounts;
 use crate::units::{Mib, Milli, Span, Time};
 
 /// What a user submits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
     /// For people; need not be unique.
     pub name: Box<str>,
@@ -28,8 +29,6 @@ pub struct JobSpec {
     pub priority: i32,
     /// Time by which it should be done.
     pub deadline: Option<Time>,
-    /// Worth of meeting the deadline, in the operator's unit.
-    pub value: u32,
     /// Running longer than this ends it.
     pub time_limit: Option<Span>,
     /// Run time that the user expects.
@@ -44,29 +43,34 @@ pub struct JobSpec {
     pub profile: Option<ProfileKey>,
     /// Steps to do, when counted in steps.
     pub work: Option<u64>,
+    /// Jobs that must have come so far before it may start.
+    #[serde(default, skip_serializing_if = "<[After]>::is_empty")]
+    pub after: Box<[After]>,
+    /// The array that it is part of, when only some of that may run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<ArrayLimit>,
 }
 
 /// What sort of work a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobKind {
     /// Trains a model: long, checkpoints.
     Training,
     /// Runs to an end without a checkpoint.
+    #[default]
     Batch,
     /// Serves requests until it is cancelled.
     Service,
 }
 
 /// Tasks of one role.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gang {
     /// `worker`, `ps`, `chief`: for people.
     pub role: Role,
     /// Tasks that start together.
     pub count: u32,
-    /// Fewest tasks that are of use.
-    pub min_count: u32,
     /// What each task asks for.
     pub demand: Demand,
 }
@@ -240,8 +244,12 @@ pub struct Job {
     pub reason: Reason,
     /// Since when it has been in this phase.
     pub phase_since: Time,
-    /// Whether a policy has admitted it (policies without admission never do).
-    pub admitted: bool,
+    /// What keeps it from the policy.
+    #[serde(default, skip_serializing_if = "Gates::is_open")]
+    pub gates: Gates,
+    /// Whether a start of it was ever confirmed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub started: bool,
     /// A cancellation waits for its stop to be confirmed.
     pub cancelled: bool,
     /// What rounds keep of it; none where nobody shares time out.
@@ -255,7 +263,7 @@ pub struct Job {
 pub enum Phase {
     /// Waits for its turn.
     Pending,
-    /// Held by a person.
+    /// Kept from the policy by a gate.
     Held,
     /// Its resources are booked, its start is not confirmed.
     Starting(LeaseId),

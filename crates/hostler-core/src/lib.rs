@@ -4,6 +4,7 @@
 //! to a plan; everything that touches the world stands behind [`executor::Executor`]. Nothing here
 //! reads a clock, a file or a socket, and nothing depends on hash order.
 
+pub mod ability;
 pub mod admit;
 pub mod border;
 pub mod capacity;
@@ -13,6 +14,7 @@ pub mod engine;
 pub mod event;
 pub mod executor;
 pub mod fit_bound;
+pub mod gate;
 pub mod id;
 pub mod job;
 pub mod limits;

@@ -7,7 +7,7 @@ use crate::id::{LeaseId, ProfileKey};
 use crate::placement::Lease;
 use crate::predict::Observed;
 use crate::state::ClusterState;
-use crate::units::{Rate, Span, Time};
+use crate::units::{Rate, Span};
 
 /// Stays that are shorter say more of the start than of the speed.
 const STAY_MIN: Span = Span::from_secs(1);
@@ -32,11 +32,10 @@ pub(crate) fn unfit(state: &ClusterState, lease: LeaseId) -> Option<Observed> {
     more.is_none().then_some(beside)
 }
 
-/// The speed of a stay that ends at `at`; none where it cannot be told apart from something else:
+/// The speed of a stay that ends now; none where it cannot be told apart from something else:
 /// too short, several models, not the gang that was asked for, or neighbours that changed.
 pub(crate) fn observed(
     state: &ClusterState,
-    at: Time,
     lease: LeaseId,
     outcome: Outcome,
     (done, lost): (Span, Span),
@@ -50,7 +49,7 @@ pub(crate) fn observed(
         _ => Span::ZERO,
     };
     let began = lease.started? + lease.load;
-    let worked = at.since(began).saturating_sub(saving);
+    let worked = state.now().since(began).saturating_sub(saving);
     let work = (done + lost).saturating_sub(lease.base);
     let gpus = lease.placement.gpus();
     if worked < STAY_MIN || gpus == 0 || gpus != spec.gpus() {

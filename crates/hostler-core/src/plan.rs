@@ -1,8 +1,9 @@
 //! A plan under construction: decisions that cannot contradict each other or book anything twice.
 //!
-//! The plan holds the cluster's [`Capacity`] while a policy thinks. Starts are booked in it at
-//! once; trial moves (lifting a running job, claiming room for one that has to wait) are undone
-//! when the plan is finished.
+//! The plan holds the cluster's [`Capacity`] while a policy thinks, and nobody else can change it.
+//! What is decided is booked in it at once: starts and moves, but also nodes that are switched and
+//! devices that are divided another way. Trial moves (lifting a running job, claiming room for one
+//! that has to wait) are undone when the plan is finished.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use crate::capacity::{Capacity, Refusal};
 use crate::cluster::{Layout, Power};
 use crate::decision::{Decision, StopHow, StopWhy};
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
-use crate::job::Phase;
+use crate::job::{JobSpec, Phase};
 use crate::placement::Placement;
 use crate::reason::Reason;
+use crate::stage::{Choose, Room, Shortfall};
 use crate::state::ClusterState;
 use crate::target::Turn;
 use crate::units::{Span, Time};
@@ -27,12 +29,16 @@ pub struct Plan<'a> {
     next_lease: LeaseId,
     jobs: BTreeSet<JobId>,
     leases: BTreeSet<LeaseId>,
+    /// Nodes that are switched or divided another way.
+    changed: BTreeSet<NodeId>,
 }
 
 /// A change of the free capacity, to be undone at the end.
 enum Move {
     Booked(Arc<Placement>),
     Lifted(Arc<Placement>),
+    Switched(NodeId, bool),
+    Divided(NodeId, DeviceId, Layout),
 }
 
 /// Why a plan does not take a decision.
@@ -47,6 +53,15 @@ pub enum PlanError {
     /// Something is taken.
     #[error(transparent)]
     Taken(#[from] Refusal),
+    /// The executor cannot do that.
+    #[error("the executor cannot do that")]
+    Unable,
+    /// The node is in use, or the plan uses or changes it already.
+    #[error("{0:?} is in use, or is planned already")]
+    InUse(NodeId),
+    /// There is no such node or device.
+    #[error("there is no such node or device")]
+    Unknown,
 }
 
 impl<'a> Plan<'a> {
@@ -59,6 +74,7 @@ impl<'a> Plan<'a> {
             next_lease: state.next_lease(),
             jobs: BTreeSet::new(),
             leases: BTreeSet::new(),
+            changed: BTreeSet::new(),
         }
     }
 
@@ -67,9 +83,13 @@ impl<'a> Plan<'a> {
         &self.free
     }
 
-    /// What is free, to try placements of several roles; leave it as it was.
-    pub fn free_mut(&mut self) -> &mut Capacity {
-        &mut self.free
+    /// Whether all of a placement is free, after everything planned so far.
+    pub fn has_room(&mut self, placement: &Placement) -> bool {
+        let booked = self.free.book(placement).is_ok();
+        if booked {
+            self.free.release(placement);
+        }
+        booked
     }
 
     /// The decisions so far.
@@ -93,18 +113,23 @@ impl<'a> Plan<'a> {
         job: JobId,
         placement: impl Into<Arc<Placement>>,
     ) -> Result<LeaseId, PlanError> {
+        self.start_until(job, placement, None)
+    }
+
+    /// Starts a waiting job that is stopped at `until`, if it has not ended before.
+    pub fn start_until(
+        &mut self,
+        job: JobId,
+        placement: impl Into<Arc<Placement>>,
+        until: Option<Time>,
+    ) -> Result<LeaseId, PlanError> {
         self.check_waiting(job)?;
-        let mut placement = placement.into();
-        if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
-            let parts = &mut Arc::make_mut(&mut placement).parts;
-            parts.sort_by_key(|part| (part.node, part.gang));
-        }
-        self.free.book(&placement)?;
-        self.moves.push(Move::Booked(Arc::clone(&placement)));
+        let placement = sorted(placement.into());
+        self.book(&placement)?;
         self.jobs.insert(job);
         let lease = self.next_lease;
         self.next_lease = LeaseId(lease.0 + 1);
-        self.decisions.push(Decision::Start { lease, job, placement });
+        self.decisions.push(Decision::Start { lease, job, placement, until });
         Ok(lease)
     }
 
@@ -131,36 +156,41 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Moves, grows or shrinks a running job.
-    pub fn resize(&mut self, lease: LeaseId, mut placement: Placement) -> Result<(), PlanError> {
-        placement.parts.sort_by_key(|part| (part.node, part.gang));
+    /// Moves, grows or shrinks a running job, or changes the shares that it holds.
+    pub fn resize(
+        &mut self,
+        lease: LeaseId,
+        placement: impl Into<Arc<Placement>>,
+    ) -> Result<(), PlanError> {
+        if !self.state.abilities().resize {
+            return Err(PlanError::Unable);
+        }
         let running = self.state.lease(lease).filter(|lease| lease.stop.is_none());
         let Some(current) = running.filter(|lease| !self.leases.contains(&lease.id)) else {
             return Err(PlanError::Lease(lease));
         };
+        let placement = sorted(placement.into());
+        let mark = self.mark();
         self.free.release(&current.placement);
-        if let Err(refusal) = self.free.book(&placement) {
-            self.free.book_again(&current.placement);
-            return Err(PlanError::Taken(refusal));
-        }
-        let placement = Arc::new(placement);
         self.moves.push(Move::Lifted(Arc::clone(&current.placement)));
-        self.moves.push(Move::Booked(Arc::clone(&placement)));
+        if let Err(refusal) = self.book(&placement) {
+            self.undo_to(mark);
+            return Err(refusal);
+        }
         self.leases.insert(lease);
         self.decisions.push(Decision::Resize { lease, placement });
         Ok(())
     }
 
-    /// Promises a waiting job that it will run.
-    pub fn admit(&mut self, job: JobId) {
-        self.decisions.push(Decision::Admit { job });
-    }
-
-    /// Turns a waiting job away for good.
-    pub fn reject(&mut self, job: JobId, reason: Reason) -> Result<(), PlanError> {
+    /// Turns a waiting job away that fits no node: for good, or until other nodes join where that
+    /// may happen.
+    pub fn turn_away(&mut self, job: JobId, reason: Reason) -> Result<(), PlanError> {
         self.check_waiting(job)?;
         self.jobs.insert(job);
-        self.decisions.push(Decision::Reject { job, reason });
+        self.decisions.push(match self.state.abilities().grows {
+            true => Decision::SetAside { job, reason },
+            false => Decision::Reject { job, reason },
+        });
         Ok(())
     }
 
@@ -173,23 +203,35 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Lets a lease run until later.
-    pub fn extend(&mut self, lease: LeaseId, until: Time) -> Result<(), PlanError> {
-        if self.state.lease(lease).is_none() || self.leases.contains(&lease) {
-            return Err(PlanError::Lease(lease));
+    /// Divides an empty device another way. Nothing is placed on its node in this step.
+    pub fn repartition(&mut self, device: DeviceId, layout: Layout) -> Result<(), PlanError> {
+        if !self.state.abilities().repartition {
+            return Err(PlanError::Unable);
         }
-        self.decisions.push(Decision::Extend { lease, until });
+        if device.0 >= self.state.device_count() {
+            return Err(PlanError::Unknown);
+        }
+        let node = self.state.node_of(device);
+        self.check_idle(node)?;
+        self.switch(node, false);
+        self.moves.push(Move::Divided(node, device, self.free.layout(device)));
+        self.free.set_layout(node, device, layout);
+        self.decisions.push(Decision::Repartition { device, layout });
         Ok(())
     }
 
-    /// Divides an empty device another way.
-    pub fn repartition(&mut self, device: DeviceId, layout: Layout) {
-        self.decisions.push(Decision::Repartition { device, layout });
-    }
-
-    /// Switches an empty node off or on.
-    pub fn set_power(&mut self, node: NodeId, power: Power) {
+    /// Lets an empty node sleep, or wakes it. Nothing is placed there in this step.
+    pub fn set_power(&mut self, node: NodeId, power: Power) -> Result<(), PlanError> {
+        if !self.state.abilities().power || power == Power::On {
+            return Err(PlanError::Unable);
+        }
+        if node.index() >= self.state.nodes().len() {
+            return Err(PlanError::Unknown);
+        }
+        self.check_idle(node)?;
+        self.switch(node, false);
         self.decisions.push(Decision::SetPower { node, power });
+        Ok(())
     }
 
     /// Asks for a solution on the state as it is; the answer comes as a fact.
@@ -197,9 +239,14 @@ impl<'a> Plan<'a> {
         self.decisions.push(Decision::Solve { based_on: self.state.step() });
     }
 
-    /// Begins a round with these turns, or adds them to the one that goes on.
-    pub fn take_turns(&mut self, begins: bool, turns: Vec<Turn>) {
-        self.decisions.push(Decision::Turns { begins, turns });
+    /// Gives turns in the round that goes on.
+    pub fn take_turns(&mut self, turns: Vec<Turn>) {
+        self.decisions.push(Decision::Turns { turns });
+    }
+
+    /// Begins a round: turns of the one before are over.
+    pub fn begin_round(&mut self) {
+        self.decisions.push(Decision::BeginRound);
     }
 
     /// Asks to be woken at `at`, if nothing happens before.
@@ -212,18 +259,16 @@ impl<'a> Plan<'a> {
     }
 
     /// Frees a lease's resources for the rest of this question, on trial.
-    pub fn lift(&mut self, lease: LeaseId) {
-        let lease = self.state.lease(lease).expect("only live leases are lifted");
+    pub fn lift(&mut self, lease: LeaseId) -> Result<(), PlanError> {
+        let lease = self.state.lease(lease).ok_or(PlanError::Lease(lease))?;
         self.free.release(&lease.placement);
         self.moves.push(Move::Lifted(Arc::clone(&lease.placement)));
+        Ok(())
     }
 
     /// Keeps room for a job that cannot start yet, for the rest of this question.
     pub fn claim(&mut self, placement: impl Into<Arc<Placement>>) -> Result<(), PlanError> {
-        let placement = placement.into();
-        self.free.book(&placement)?;
-        self.moves.push(Move::Booked(placement));
-        Ok(())
+        self.book(&placement.into())
     }
 
     /// A point to come back to with [`Plan::undo_to`]. Decisions are not undone.
@@ -236,9 +281,9 @@ impl<'a> Plan<'a> {
         while self.moves.len() > mark {
             match self.moves.pop().expect("there are moves after the mark") {
                 Move::Booked(placement) => self.free.release(&placement),
-                Move::Lifted(placement) => {
-                    self.free.book_again(&placement);
-                }
+                Move::Lifted(placement) => self.free.book_again(&placement),
+                Move::Switched(node, usable) => self.free.set_usable(node, usable),
+                Move::Divided(node, device, layout) => self.free.set_layout(node, device, layout),
             }
         }
     }
@@ -248,8 +293,53 @@ impl<'a> Plan<'a> {
         (self.decisions, self.free)
     }
 
+    fn book(&mut self, placement: &Arc<Placement>) -> Result<(), PlanError> {
+        let known = |node: NodeId| node.index() < self.state.nodes().len();
+        if !placement.parts.iter().all(|part| known(part.node)) {
+            return Err(PlanError::Unknown);
+        }
+        self.free.book(placement)?;
+        self.moves.push(Move::Booked(Arc::clone(placement)));
+        Ok(())
+    }
+
+    fn switch(&mut self, node: NodeId, usable: bool) {
+        self.moves.push(Move::Switched(node, self.free.node(node).usable));
+        self.free.set_usable(node, usable);
+        self.changed.insert(node);
+    }
+
+    fn check_idle(&self, node: NodeId) -> Result<(), PlanError> {
+        let planned = self.moves.iter().any(|step| match step {
+            Move::Booked(placement) => !placement.on(node).is_empty(),
+            Move::Lifted(_) | Move::Switched(..) | Move::Divided(..) => false,
+        });
+        let held = !self.state.node(node).leases.is_empty();
+        let busy = held || planned || self.changed.contains(&node);
+        if busy { Err(PlanError::InUse(node)) } else { Ok(()) }
+    }
+
     fn check_waiting(&self, job: JobId) -> Result<(), PlanError> {
         let waiting = self.state.job(job).is_some_and(|job| job.phase == Phase::Pending);
         if waiting && !self.jobs.contains(&job) { Ok(()) } else { Err(PlanError::Job(job)) }
     }
+}
+
+impl Room for Plan<'_> {
+    fn free(&self) -> &Capacity {
+        &self.free
+    }
+
+    fn try_roles(&mut self, spec: &JobSpec, choose: Choose<'_>) -> Result<Placement, Shortfall> {
+        self.free.try_roles(spec, choose)
+    }
+}
+
+/// The placement with its parts in order of nodes.
+fn sorted(mut placement: Arc<Placement>) -> Arc<Placement> {
+    if !placement.parts.is_sorted_by_key(|part| (part.node, part.gang)) {
+        let parts = &mut Arc::make_mut(&mut placement).parts;
+        parts.sort_by_key(|part| (part.node, part.gang));
+    }
+    placement
 }

@@ -55,8 +55,18 @@ pub enum Reason {
     NotThisRound,
     /// Its tenant uses its quota.
     OverQuota,
-    /// Its deadline can no longer be met.
-    DeadlineUnreachable,
+    /// As many jobs of its array as may run at once do.
+    ArrayLimit,
+    /// It waits for another job.
+    After {
+        /// The other job.
+        job: JobId,
+    },
+    /// A job that it waited for ended otherwise than it should have.
+    NeverComes {
+        /// The other job.
+        after: JobId,
+    },
     /// It asks for more than the whole cluster has.
     TooLarge {
         /// Tasks it needs.
@@ -74,6 +84,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether no machine that is known can hold the job: what only other machines can change.
+    pub fn is_of_machines(&self) -> bool {
+        matches!(self, Reason::TooLarge { .. } | Reason::NoSuchModel | Reason::NodeTooSmall { .. })
+    }
+
     /// The reason without its numbers: what jobs that were turned away have in common.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -90,7 +105,9 @@ impl Reason {
             Reason::Held => "a person holds it",
             Reason::NotThisRound => "its turn is in a later round",
             Reason::OverQuota => "its tenant uses its quota",
-            Reason::DeadlineUnreachable => "its deadline cannot be met",
+            Reason::ArrayLimit => "as many of its array run as may at once",
+            Reason::After { .. } => "it waits for another job",
+            Reason::NeverComes { .. } => "a job that it waited for ended otherwise",
             Reason::TooLarge { .. } => "it asks for more than the whole cluster has",
             Reason::NoSuchModel => "no node has the GPU model that it asks for",
             Reason::NodeTooSmall { .. } => {
@@ -124,7 +141,11 @@ impl fmt::Display for Reason {
             Reason::Held => write!(f, "held by a person"),
             Reason::NotThisRound => write!(f, "its turn is in a later round"),
             Reason::OverQuota => write!(f, "its tenant uses its quota"),
-            Reason::DeadlineUnreachable => write!(f, "its deadline can no longer be met"),
+            Reason::ArrayLimit => write!(f, "as many of its array run as may at once"),
+            Reason::After { job } => write!(f, "it waits for job {}", job.0),
+            Reason::NeverComes { after } => {
+                write!(f, "job {}, which it waited for, ended otherwise", after.0)
+            }
             Reason::TooLarge { tasks, fit } => {
                 write!(f, "{fit} of its {tasks} tasks would fit the empty cluster")
             }

@@ -3,7 +3,7 @@
 use crate::border::{self, Refused};
 use crate::capacity::Refusal;
 use crate::decision::Decision;
-use crate::engine::Engine;
+use crate::engine::{Engine, Proposal};
 use crate::event::Event;
 use crate::record::Record;
 use crate::units::Time;
@@ -14,7 +14,7 @@ use crate::watch::Watch;
 pub struct Replay<Watcher> {
     engine: Engine<Watcher>,
     ask_again: bool,
-    proposed: Option<(bool, Vec<Decision>)>,
+    proposed: Option<Proposal>,
     /// Records read.
     pub records: u64,
     /// Decisions compared.
@@ -96,10 +96,10 @@ impl<Watcher: Watch> Replay<Watcher> {
                 self.engine
                     .check_free(decisions)
                     .map_err(|fault| ReplayError::Taken { record: number, fault })?;
-                if let Some((again_asked, again)) = proposed {
+                if let Some(again) = proposed {
                     self.compared += decisions.len() as u64;
-                    if (*asked, decisions) != (again_asked, &again) {
-                        let logged = decisions.clone();
+                    if (*asked, decisions) != (again.asked, &again.decisions) {
+                        let (logged, again) = (decisions.clone(), again.decisions);
                         return Err(ReplayError::Mismatch { record: number, logged, again });
                     }
                 }
@@ -114,11 +114,11 @@ impl<Watcher: Watch> Replay<Watcher> {
 
     /// Facts of one record may build on each other, so each is checked when its turn comes.
     fn take_in(&mut self, at: Time, events: &[Event]) -> Result<(), ReplayError> {
-        self.engine.begin(at);
+        self.engine.fold_begin(at);
         for event in events {
             border::check(self.engine.state(), event)
                 .map_err(|fault| ReplayError::Fact { record: self.records, fault })?;
-            self.engine.take_fact(event);
+            self.engine.apply_fact(event);
         }
         Ok(())
     }

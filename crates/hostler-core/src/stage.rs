@@ -1,18 +1,27 @@
 //! The stages that a [`crate::pipeline::Pipeline`] is made of.
 
 use crate::capacity::Capacity;
-use crate::job::{Demand, Job, JobSpec};
+use crate::job::{Demand, Gang, Job, JobSpec};
 use crate::placement::{Part, Placement};
 use crate::reason::Reason;
+use crate::units::Time;
 use crate::view::View;
 
 /// Ranks jobs.
 pub trait Order: Send {
     /// Rank of a job: least first; equal keys go by submission.
     ///
-    /// The key of a waiting job may depend only on facts that are put in the journal when they
-    /// change: its specification, estimate and ledger. Not on the time.
+    /// The key of a waiting job may depend on facts that are put in the journal when they change
+    /// (its specification, estimate and ledger), and on the time as far as
+    /// [`Order::changes_at`] tells. That of a running job is looked at when it is needed.
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
+
+    /// When the key of a job changes next by time alone: because it has waited, or has been served,
+    /// for so long. None when only facts change it. The policy is asked at that time.
+    fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
+        let _ = (view, job);
+        None
+    }
 }
 
 /// Chooses nodes.
@@ -48,32 +57,54 @@ pub fn no_capacity(free: &Capacity, spec: &JobSpec) -> Reason {
     Reason::NoCapacity { tasks, fit }
 }
 
-/// Places all roles of a job, all or none. `free` is left as it was.
-pub fn place_job(
-    place: &dyn Place,
-    free: &mut Capacity,
-    spec: &JobSpec,
-) -> Result<Placement, Shortfall> {
-    if let [gang] = &*spec.gangs {
-        let parts = place.choose(free, 0, &gang.demand, gang.count)?;
-        return Ok(Placement { parts });
+/// Somewhere that placements can be tried: a capacity of one's own, or a plan.
+pub trait Room {
+    /// What is free there.
+    fn free(&self) -> &Capacity;
+
+    /// Finds room for all roles of a job, all or none, by a rule that says where one role goes.
+    /// What is free afterwards is what was free before.
+    fn try_roles(&mut self, spec: &JobSpec, choose: Choose<'_>) -> Result<Placement, Shortfall>;
+}
+
+/// Says where the tasks of one role go, given what is free beside the roles before it.
+pub type Choose<'a> = &'a mut dyn FnMut(&Capacity, u32, &Gang) -> Result<Vec<Part>, Shortfall>;
+
+impl Room for Capacity {
+    fn free(&self) -> &Capacity {
+        self
     }
-    let mut placement = Placement::default();
-    let mut shortfall = None;
-    for (at, gang) in spec.gangs.iter().enumerate() {
-        match place.choose(free, at as u32, &gang.demand, gang.count) {
-            Ok(parts) => {
-                for part in &parts {
-                    free.book_part(part).expect("the rule chose free resources");
+
+    fn try_roles(&mut self, spec: &JobSpec, choose: Choose<'_>) -> Result<Placement, Shortfall> {
+        if let [gang] = &*spec.gangs {
+            return choose(self, 0, gang).map(|parts| Placement { parts });
+        }
+        let mut placement = Placement::default();
+        let mut shortfall = None;
+        for (at, gang) in spec.gangs.iter().enumerate() {
+            match choose(self, at as u32, gang) {
+                Ok(parts) => {
+                    for part in &parts {
+                        self.book_part(part).expect("the rule chose free resources");
+                    }
+                    placement.parts.extend(parts);
                 }
-                placement.parts.extend(parts);
-            }
-            Err(short) => {
-                shortfall = Some(Shortfall { fit: placement.tasks() + short.fit });
-                break;
+                Err(short) => {
+                    shortfall = Some(Shortfall { fit: placement.tasks() + short.fit });
+                    break;
+                }
             }
         }
+        self.release(&placement);
+        shortfall.map_or(Ok(placement), Err)
     }
-    free.release(&placement);
-    shortfall.map_or(Ok(placement), Err)
+}
+
+/// Places all roles of a job by one rule, all or none.
+pub fn place_job(
+    place: &dyn Place,
+    room: &mut impl Room,
+    spec: &JobSpec,
+) -> Result<Placement, Shortfall> {
+    room.try_roles(spec, &mut |free, at, gang| place.choose(free, at, &gang.demand, gang.count))
 }

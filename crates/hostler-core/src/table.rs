@@ -115,6 +115,17 @@ impl<Entry> IdWindow<Entry> {
         Some(entry)
     }
 
+    /// Takes an entry out for a moment: its place is kept until it is [put back](Self::put_back).
+    pub fn take(&mut self, id: u32) -> Option<Box<Entry>> {
+        self.slots.get_mut(id.checked_sub(self.base)? as usize)?.take()
+    }
+
+    /// Puts an entry back that was taken out for a moment.
+    pub fn put_back(&mut self, id: u32, entry: Box<Entry>) {
+        let slot = self.slots.get_mut((id - self.base) as usize);
+        *slot.expect("the place of a taken entry is kept") = Some(entry);
+    }
+
     /// The entries, ascending, to change them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.slots.iter_mut().filter_map(Option::as_deref_mut)

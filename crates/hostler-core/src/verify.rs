@@ -1,7 +1,8 @@
 //! Checking decisions before they take effect, by another path than the plan that made them.
 //!
 //! The plan counts what is free; the state adds up what leases hold, and this goes by the latter.
-//! A fault of a built-in policy is a bug; one of an external policy is refused.
+//! Decisions that break a rule are refused as a whole and change nothing: what follows from that
+//! is for the executor's host to say.
 
 use std::collections::BTreeSet;
 
@@ -67,9 +68,30 @@ pub enum Violation {
     /// The device is held already.
     #[error("{0:?} is booked beyond what it has")]
     DeviceFull(DeviceId),
-    /// The node is in use.
+    /// The node is in use, or used and changed by the same decisions.
     #[error("{0:?} is in use")]
     InUse(NodeId),
+    /// The executor cannot do that.
+    #[error("the executor cannot {0}")]
+    Unable(&'static str),
+    /// Nodes are switched to sleep or to wake; that one is on, only the executor can say.
+    #[error("{0:?} is not switched on by a decision")]
+    SwitchedOn(NodeId),
+    /// A lease would end before it begins.
+    #[error("{0:?} would end before it begins")]
+    EndsBefore(JobId),
+    /// Turns are given while there is no round.
+    #[error("turns are given outside a round")]
+    NoRound,
+    /// A reason for which nobody is turned away.
+    #[error("{0:?} is turned away for what may pass")]
+    Passing(JobId),
+    /// The policy panicked: a bug of it.
+    #[error("the policy panicked")]
+    Panicked,
+    /// Questions without end at one instant.
+    #[error("time stands still: more than {0} questions at one instant")]
+    StandsStill(u32),
 }
 
 /// Checks all decisions of a step together.
@@ -84,8 +106,8 @@ pub fn verify(state: &ClusterState, decisions: &[Decision]) -> Result<(), Violat
         moved: BTreeSet::new(),
         added: Vec::new(),
         next_lease: state.next_lease(),
-        rejected: BTreeSet::new(),
         changed: BTreeSet::new(),
+        in_round: state.round().is_some(),
     };
     for decision in decisions {
         check.decision(decision)?;
@@ -99,41 +121,51 @@ struct Check<'a> {
     moved: BTreeSet<LeaseId>,
     added: Vec<&'a Placement>,
     next_lease: LeaseId,
-    rejected: BTreeSet<JobId>,
     /// Nodes that are switched or divided another way.
     changed: BTreeSet<NodeId>,
+    in_round: bool,
 }
 
 impl<'a> Check<'a> {
     fn decision<'b: 'a>(&mut self, decision: &'b Decision) -> Result<(), Violation> {
         match decision {
-            Decision::Start { lease, job, placement } => {
+            Decision::Start { lease, job, placement, until } => {
                 if *lease != self.next_lease {
                     return Err(Violation::LeaseOrder(*lease));
                 }
                 self.next_lease = LeaseId(lease.0 + 1);
                 let job = self.waiting(*job)?;
+                if until.is_some_and(|until| until <= self.state.now()) {
+                    return Err(Violation::EndsBefore(job.id));
+                }
                 self.placement(job, placement)?;
                 self.added.push(placement);
             }
-            Decision::Reject { job, .. } => {
+            Decision::Reject { job, reason } | Decision::SetAside { job, reason } => {
                 self.waiting(*job)?;
-                self.rejected.insert(*job);
+                if !reason.is_of_machines() {
+                    return Err(Violation::Passing(*job));
+                }
+                let grows = self.state.abilities().grows;
+                match (decision, grows) {
+                    (Decision::Reject { .. }, true) => return Err(Violation::Unable("reject")),
+                    (Decision::SetAside { .. }, false) => {
+                        return Err(Violation::Unable("take other nodes in"));
+                    }
+                    (_, _) => {}
+                }
             }
             Decision::Hold { job, .. } => {
                 self.waiting(*job)?;
-            }
-            Decision::Admit { job } => {
-                let known = self.state.job(*job).is_some() && !self.rejected.contains(job);
-                if !known {
-                    return Err(Violation::NotWaiting(*job));
-                }
             }
             Decision::Stop { lease, .. } => {
                 let job = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?.job;
                 self.once(job)?;
             }
-            Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
+            Decision::Resize { lease, placement } => {
+                if !self.state.abilities().resize {
+                    return Err(Violation::Unable("move or resize a job"));
+                }
                 let held = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?;
                 self.once(held.job)?;
                 let job = self.state.job(held.job).expect("a lease belongs to a job");
@@ -141,25 +173,26 @@ impl<'a> Check<'a> {
                 self.moved.insert(*lease);
                 self.added.push(placement);
             }
-            Decision::Extend { lease, .. } => {
-                self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?;
-            }
             Decision::Repartition { device, .. } => {
+                if !self.state.abilities().repartition {
+                    return Err(Violation::Unable("divide a device"));
+                }
                 if device.0 >= self.state.device_count() {
                     return Err(Violation::NoDevice(*device));
                 }
-                let node = self.state.node_of(*device);
-                self.empty(node)?;
-                self.changed.insert(node);
+                self.empty(self.state.node_of(*device))?;
             }
             Decision::SetPower { node, power } => {
+                if !self.state.abilities().power {
+                    return Err(Violation::Unable("switch a node"));
+                }
                 if *power == Power::On {
-                    return Err(Violation::InUse(*node));
+                    return Err(Violation::SwitchedOn(*node));
                 }
                 self.empty(*node)?;
-                self.changed.insert(*node);
             }
-            Decision::Turns { turns, .. } => self.turns(turns)?,
+            Decision::BeginRound => self.in_round = true,
+            Decision::Turns { turns } => self.turns(turns)?,
             Decision::Solve { .. } | Decision::WakeAt { .. } => {}
         }
         Ok(())
@@ -167,6 +200,9 @@ impl<'a> Check<'a> {
 
     /// Turns are of jobs and GPU models that there are.
     fn turns(&self, turns: &[Turn]) -> Result<(), Violation> {
+        if !self.in_round {
+            return Err(Violation::NoRound);
+        }
         for turn in turns {
             if turn.model.index() >= self.state.models().len() {
                 return Err(Violation::NoModel(turn.model));
@@ -188,9 +224,11 @@ impl<'a> Check<'a> {
         if self.jobs.insert(id) { Ok(()) } else { Err(Violation::Twice(id)) }
     }
 
-    fn empty(&self, id: NodeId) -> Result<(), Violation> {
+    /// A node that is to change has nobody on it, and changes once.
+    fn empty(&mut self, id: NodeId) -> Result<(), Violation> {
         self.known(id)?;
-        if self.state.node(id).leases.is_empty() { Ok(()) } else { Err(Violation::InUse(id)) }
+        let empty = self.state.node(id).leases.is_empty();
+        if empty && self.changed.insert(id) { Ok(()) } else { Err(Violation::InUse(id)) }
     }
 
     fn known(&self, id: NodeId) -> Result<(), Violation> {
@@ -206,30 +244,38 @@ impl<'a> Check<'a> {
         placement.parts.iter().try_for_each(|part| self.part(job, part))?;
         let elastic = job.spec.elastic;
         for (at, gang) in job.spec.gangs.iter().enumerate() {
-            let placed = placement.tasks_of(at as u32);
+            let at = at as u32;
+            let placed = placement.tasks_of(at);
             let (min, max) = match elastic.filter(|_| at == 0) {
                 Some(range) => (range.min, range.max),
-                None => (gang.min_count.min(gang.count), gang.count),
+                None => (gang.count, gang.count),
             };
             if placed < min || placed > max {
                 return Err(Violation::NotWhole(job.id));
             }
-            let reach = self.state.reach(placement);
-            let apart = match gang.demand.locality {
-                Locality::Any | Locality::Apart => false,
-                Locality::Rack => reach > Reach::Rack,
-                Locality::Node => reach > Reach::Node,
-                Locality::Island => reach > Reach::Island,
-            };
-            if apart && job.spec.gangs.len() == 1 {
-                return Err(Violation::Apart(job.id));
-            }
-            let parts = || placement.parts.iter().filter(|part| part.gang == at as u32);
-            let twice = || parts().zip(parts().skip(1)).any(|(one, next)| one.node == next.node);
-            let most = gang.demand.locality.tasks_per_node();
-            if parts().any(|part| part.tasks > most) || (most == 1 && twice()) {
-                return Err(Violation::Together(job.id));
-            }
+            self.locality(job, placement, at)?;
+        }
+        Ok(())
+    }
+
+    /// Tasks of a role are as close together, or as far apart, as it asks.
+    fn locality(&self, job: &Job, placement: &Placement, gang: u32) -> Result<(), Violation> {
+        let locality = job.spec.gangs[gang as usize].demand.locality;
+        let parts = || placement.parts.iter().filter(|part| part.gang == gang);
+        let reach = self.state.reach_of(parts());
+        let apart = match locality {
+            Locality::Any | Locality::Apart => false,
+            Locality::Rack => reach > Reach::Rack,
+            Locality::Node => reach > Reach::Node,
+            Locality::Island => reach > Reach::Island,
+        };
+        if apart {
+            return Err(Violation::Apart(job.id));
+        }
+        let twice = || parts().zip(parts().skip(1)).any(|(one, next)| one.node == next.node);
+        let most = locality.tasks_per_node();
+        if parts().any(|part| part.tasks > most) || (most == 1 && twice()) {
+            return Err(Violation::Together(job.id));
         }
         Ok(())
     }
@@ -269,7 +315,14 @@ impl<'a> Check<'a> {
             .slices
             .iter()
             .all(|slice| inside(slice) && as_asked(slice) && slice.share.is_sane());
-        if matches && sane { Ok(()) } else { Err(mismatch) }
+        if !matches || !sane {
+            return Err(mismatch);
+        }
+        let shared = part.slices.iter().any(|slice| slice.share != Share::Whole);
+        if shared && !self.state.abilities().shares {
+            return Err(Violation::Unable("give a job a part of a device"));
+        }
+        Ok(())
     }
 
     /// On every node that gets something: what is held plus what is added is at most what it has.

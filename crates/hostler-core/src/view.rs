@@ -1,11 +1,19 @@
-//! What a policy may look at: the state, read-only, and a few sums over it.
+//! What a policy may look at: the facts of the state, read-only, and a few sums over them.
+//!
+//! Nothing here changes anything, and nothing panics. What is free is not here but in the plan,
+//! which counts what it has decided so far.
 
-use std::ops::Deref;
+use std::collections::BTreeSet;
 
+use crate::ability::Abilities;
+use crate::cluster::{GpuModel, Node, Tenant};
+use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey};
 use crate::job::Job;
-use crate::state::ClusterState;
-use crate::target::Turn;
-use crate::units::Span;
+use crate::placement::{Lease, Part, Placement};
+use crate::profile::Profile;
+use crate::state::{ClusterState, Journal};
+use crate::target::{Account, Round, SolveRecord, Team, Turn};
+use crate::units::{Milli, Rate, Span, Time};
 
 /// The state as a policy sees it.
 #[derive(Clone, Copy)]
@@ -19,9 +27,168 @@ impl<'a> View<'a> {
         View { state }
     }
 
-    /// The state itself, for as long as the view lives.
-    pub fn state(&self) -> &'a ClusterState {
-        self.state
+    /// The time of the question.
+    pub fn now(&self) -> Time {
+        self.state.now()
+    }
+
+    /// What the executor can do.
+    pub fn abilities(&self) -> Abilities {
+        self.state.abilities()
+    }
+
+    /// GPU models of the catalogue, by id.
+    pub fn models(&self) -> &'a [GpuModel] {
+        self.state.models()
+    }
+
+    /// A GPU model of the catalogue.
+    pub fn model(&self, id: ModelId) -> Option<&'a GpuModel> {
+        self.state.models().get(id.index())
+    }
+
+    /// Tenants of the catalogue, by id.
+    pub fn tenants(&self) -> &'a [Tenant] {
+        self.state.tenants()
+    }
+
+    /// Nodes, by id.
+    pub fn nodes(&self) -> &'a [Node] {
+        self.state.nodes()
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> Option<&'a Node> {
+        self.state.nodes().get(id.index())
+    }
+
+    /// Number of nodes that never come back.
+    pub fn retired(&self) -> usize {
+        self.state.retired()
+    }
+
+    /// Last step that changed which nodes or speeds are known: for caches.
+    pub fn catalogue_step(&self) -> u64 {
+        self.state.catalogue_step()
+    }
+
+    /// A job that is not over.
+    pub fn job(&self, id: JobId) -> Option<&'a Job> {
+        self.state.job(id)
+    }
+
+    /// Jobs that are not over, by id.
+    pub fn jobs(&self) -> impl Iterator<Item = &'a Job> + use<'a> {
+        self.state.jobs()
+    }
+
+    /// Number of jobs that are not over.
+    pub fn job_count(&self) -> usize {
+        self.state.job_count()
+    }
+
+    /// The least number that the next job may have.
+    pub fn next_job(&self) -> JobId {
+        self.state.next_job()
+    }
+
+    /// Jobs that wait and that nothing holds back, in order of submission.
+    pub fn pending(&self) -> &'a BTreeSet<JobId> {
+        self.state.pending()
+    }
+
+    /// A lease that has not ended.
+    pub fn lease(&self, id: LeaseId) -> Option<&'a Lease> {
+        self.state.lease(id)
+    }
+
+    /// Leases that have not ended, by id.
+    pub fn leases(&self) -> impl Iterator<Item = &'a Lease> + use<'a> {
+        self.state.leases()
+    }
+
+    /// Number of leases that have not ended.
+    pub fn lease_count(&self) -> usize {
+        self.state.lease_count()
+    }
+
+    /// Leases by believed end, soonest first.
+    pub fn by_expected_end(&self) -> impl Iterator<Item = &'a Lease> + use<'a> {
+        self.state.by_expected_end()
+    }
+
+    /// Leases that will be cut off, soonest first: they have a time limit or an end, or were told
+    /// to stop.
+    pub fn by_alarm(&self) -> impl Iterator<Item = &'a Lease> + use<'a> {
+        self.state.by_alarm()
+    }
+
+    /// What changed since the policy was last asked.
+    pub fn journal(&self) -> &'a Journal {
+        self.state.journal()
+    }
+
+    /// The profile under a key, when it is known.
+    pub fn profile(&self, key: ProfileKey) -> Option<&'a Profile> {
+        self.state.profile(key)
+    }
+
+    /// The model that a lease has GPUs of.
+    pub fn model_of(&self, lease: &Lease) -> Option<ModelId> {
+        self.state.model_of(lease)
+    }
+
+    /// Compute that a part books on its GPUs; none of nodes that there are not.
+    pub fn gpu_of(&self, part: &Part) -> Milli {
+        self.node(part.node).map_or(Milli::ZERO, |_| self.state.gpu_of(part))
+    }
+
+    /// Believed speed of a job at a placement, without neighbours: that of its slowest task. Where
+    /// it is believed not to fit, or there is no such node, the least there is.
+    pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {
+        let known = placement.parts.iter().all(|part| self.node(part.node).is_some());
+        if known { self.state.believed_rate(job, placement) } else { Rate(1) }
+    }
+
+    /// The round that goes on, if there ever was one.
+    pub fn round(&self) -> Option<&'a Round> {
+        self.state.round()
+    }
+
+    /// The turn of a job in this round.
+    pub fn turn(&self, job: JobId) -> Option<Turn> {
+        self.state.turn(job)
+    }
+
+    /// What a team was to receive and received on a model since the last solution, up to its last
+    /// settlement.
+    pub fn account(&self, team: Team, model: ModelId) -> Account {
+        self.state.account(team, model)
+    }
+
+    /// Accounts of pairs that are not empty, by team and model.
+    pub fn pair_accounts(&self) -> impl Iterator<Item = (Team, ModelId, Account)> + use<'a> {
+        self.state.pair_accounts()
+    }
+
+    /// Where a job stood when it was last solved for.
+    pub fn solve_record(&self, job: JobId) -> Option<SolveRecord> {
+        self.state.solve_record(job)
+    }
+
+    /// When the last solution came.
+    pub fn solved_at(&self) -> Option<Time> {
+        self.state.solved_at()
+    }
+
+    /// Whether jobs, nodes or speeds changed since the state that was last solved for.
+    pub fn solution_is_stale(&self) -> bool {
+        self.state.solution_is_stale()
+    }
+
+    /// Step of the state that a solver is to look at, while it has not answered.
+    pub fn solve_asked(&self) -> Option<u64> {
+        self.state.solve_asked()
     }
 
     /// GPU time that the job received up to now (device-microseconds).
@@ -29,8 +196,8 @@ impl<'a> View<'a> {
         let lease = job.lease().and_then(|id| self.lease(id));
         let current = lease.map_or(0, |lease| {
             let held = self.now().since(lease.since).0;
-            let compute = lease.placement.parts.iter().map(|part| u64::from(self.gpu_of(part).0));
-            let compute: u64 = compute.sum();
+            let compute: u64 =
+                lease.placement.parts.iter().map(|part| u64::from(self.gpu_of(part).0)).sum();
             (u128::from(held) * u128::from(compute) / 1000) as u64
         });
         job.ledger.gpu_time() + current
@@ -39,7 +206,7 @@ impl<'a> View<'a> {
     /// The account that a running job's time goes to, and the time since it was last settled.
     pub fn running_account(&self, job: &Job) -> Option<(Turn, Span)> {
         let lease = self.lease(job.lease()?)?;
-        let (team, model) = self.account_key(lease)?;
+        let (team, model) = self.state.account_key(lease)?;
         Some((Turn { team, model }, self.now().since(lease.settled)))
     }
 
@@ -52,13 +219,5 @@ impl<'a> View<'a> {
     /// Work believed left at reference speed; none without an estimate.
     pub fn remaining(&self, job: &Job) -> Option<Span> {
         job.estimate.map(|estimate| estimate.run.saturating_sub(self.done(job)))
-    }
-}
-
-impl Deref for View<'_> {
-    type Target = ClusterState;
-
-    fn deref(&self) -> &ClusterState {
-        self.state
     }
 }

@@ -25,6 +25,11 @@ pub trait Watch {
         let _ = (at, state, job, lease);
     }
 
+    /// A stay goes on at another size, place or share; its ledger counts it up to now.
+    fn moved(&mut self, at: Time, state: &ClusterState, job: &Job, from: &Lease, to: &Lease) {
+        let _ = (at, state, job, from, to);
+    }
+
     /// A job is over.
     fn retired(&mut self, at: Time, state: &ClusterState, job: &Job) {
         let _ = (at, state, job);
@@ -52,6 +57,11 @@ impl<First: Watch, Second: Watch> Watch for (First, Second) {
     fn ended(&mut self, at: Time, state: &ClusterState, job: &Job, lease: &Lease) {
         self.0.ended(at, state, job, lease);
         self.1.ended(at, state, job, lease);
+    }
+
+    fn moved(&mut self, at: Time, state: &ClusterState, job: &Job, from: &Lease, to: &Lease) {
+        self.0.moved(at, state, job, from, to);
+        self.1.moved(at, state, job, from, to);
     }
 
     fn retired(&mut self, at: Time, state: &ClusterState, job: &Job) {

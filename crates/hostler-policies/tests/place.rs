@@ -25,9 +25,7 @@ fn cluster(nodes: &[Shape]) -> Capacity {
         spec: GpuModel {
             name: format!("model{id}").into(),
             mem: Mib(16_000),
-            sms: 0,
             tier: id,
-            nvlink: true,
             mig_slices: 0,
             idle_watts: 0,
             busy_watts: 0,
@@ -43,14 +41,13 @@ fn cluster(nodes: &[Shape]) -> Capacity {
             gpus,
             island_gpus: 4,
             rack,
-            nic_mbps: 0,
             base_watts: 0,
         };
         let node = NodeId(at as u32);
         Event::NodeUp { node, spec }
     });
     events.extend(up);
-    engine.step(Time::ZERO, events);
+    engine.step(Time::ZERO, events).unwrap();
     engine.state().capacity().clone()
 }
 

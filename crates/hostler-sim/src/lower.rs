@@ -238,7 +238,7 @@ impl Workload {
                     "" => "(unknown)",
                     name => name,
                 };
-                tenants.push(Tenant { name: name.into(), weight: 1 });
+                tenants.push(Tenant::named(name));
                 TenantId(tenants.len() as u32 - 1)
             });
             self.tenants.push(tenant);
@@ -276,7 +276,6 @@ impl Workload {
             gangs,
             priority: job.priority,
             deadline: job.deadline_ms.get().map(Time::from_millis),
-            value: 0,
             time_limit: job.time_limit_ms.get().map(Span::from_millis),
             user_estimate: job.est_ms.get().map(Span::from_millis),
             checkpoint: self.checkpoint,
@@ -286,6 +285,7 @@ impl Workload {
                 .find_map(|task| self.profiles.get(&task.model).copied())
                 .or(self.profile_of_others),
             work: self.speeds.run(tasks).map(|(steps, _)| steps),
+            ..JobSpec::default()
         }
     }
 
@@ -311,7 +311,7 @@ impl Workload {
             "evaluator" => Role::Evaluator,
             _ => Role::Worker,
         };
-        Gang { role, count: task.count, min_count: task.count, demand }
+        Gang { role, count: task.count, demand }
     }
 }
 
@@ -368,9 +368,7 @@ fn gpu_model(model: &crate::trace::cluster::GpuModel) -> GpuModel {
     GpuModel {
         name: model.name.as_str().into(),
         mem: Mib(model.mem_mib.unwrap_or(PLENTY)),
-        sms: model.sms.unwrap_or(0),
         tier: model.tier,
-        nvlink: model.nvlink,
         mig_slices: 0,
         idle_watts: model.idle_watts.unwrap_or(0),
         busy_watts: model.peak_watts.unwrap_or(0),
@@ -450,7 +448,6 @@ fn node_spec(
         // Islands of a checked row divide its GPUs; a node without GPUs has none.
         island_gpus: row.gpu_count.checked_div(islands).unwrap_or(0),
         rack,
-        nic_mbps: row.nic_mbps.or(0),
         base_watts: row.idle_watts.or(0),
     })
 }

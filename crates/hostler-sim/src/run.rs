@@ -8,6 +8,7 @@ use hostler_core::policy::Policy;
 use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
+use hostler_core::verify::Violation;
 use hostler_core::watch::Watch;
 use hostler_predict::{CartRun, Distortion, MedianRun, Speeds, Trained, WithSpeeds};
 
@@ -34,26 +35,26 @@ pub struct Log {
     pub policy: String,
 }
 
-/// Runs a workload under a policy until nothing can happen any more.
+/// Runs a workload under a policy until nothing can happen any more, or the policy breaks a rule.
 pub fn simulate<Watcher: Watch>(
     workload: &Workload,
     policy: Box<dyn Policy>,
     watch: Watcher,
     log: Option<Log>,
-) -> Finished<Watcher> {
+) -> Result<Finished<Watcher>, Violation> {
     let predict = workload.estimates.predictor(policy.estimates(), &workload.truth);
     let mut engine = Engine::new(policy, watch).with_predictor(predict);
     if let Some(log) = log {
         engine = engine.with_recorder(log.recorder);
         let settings = log.policy.into();
-        engine.step(Time::ZERO, vec![Event::PolicyChanged { settings }]);
+        engine.step(Time::ZERO, vec![Event::PolicyChanged { settings }])?;
     }
     let mut world = World::new(workload.site.clone(), workload.arrivals(), workload.truth.clone());
-    executor::run(&mut world, &mut engine);
+    executor::run(&mut world, &mut engine)?;
     let events = engine.events();
     let (state, watch) = engine.into_parts();
     let contention = world.contention();
-    Finished { state, watch, events, contention }
+    Ok(Finished { state, watch, events, contention })
 }
 
 /// The predictor for a source of estimates, where nothing was trained and nothing is distorted.

@@ -145,7 +145,7 @@ fn rounds() {
             let workload = gavel::workload(&rows, &speeds, &options).expect("all jobs are known");
             let mut world = World::new(workload.site, Listed::new(workload.jobs), workload.truth);
             let mut engine = Engine::new(build(policy), Metrics::default());
-            executor::run(&mut world, &mut engine);
+            executor::run(&mut world, &mut engine).expect("policies keep the rules");
             engine
         });
         let jcts = engine.watch().distribution(Which::Jct);

@@ -143,7 +143,8 @@ fn build(words: &str) -> Box<dyn Policy> {
 fn run_all(workloads: &[Workload], policy: &str) -> Waits {
     let mut waits = Waits::default();
     for workload in workloads {
-        let one = simulate(workload, build(policy), Waits::default(), None).watch;
+        let one = simulate(workload, build(policy), Waits::default(), None);
+        let one = one.expect("policies keep the rules").watch;
         waits.all.join(one.all);
         waits.top.join(one.top);
     }
@@ -226,7 +227,7 @@ fn speed() {
         let nodes = workload.site.nodes.len();
         for policy in ["load-balance", "progressive-filling", "pai", "pai-cpu"] {
             let started = Stopwatch::start();
-            simulate(&workload, build(policy), (), None);
+            simulate(&workload, build(policy), (), None).expect("policies keep the rules");
             let cpu = started.took().cpu;
             println!("{jobs:>7} {nodes:>6} {load:>5.2}  {policy:24} {cpu:>8.2}");
         }

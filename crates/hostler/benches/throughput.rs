@@ -82,7 +82,8 @@ fn row(jobs: u32, load: f64, kind: &str) {
     let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
     let policy = hostler_policies::build(kind, &toml::Table::new()).expect("the policy exists");
     let started = Stopwatch::start();
-    let finished = simulate(&workload, policy, (Metrics::default(), Queue::default()), None);
+    let watch = (Metrics::default(), Queue::default());
+    let finished = simulate(&workload, policy, watch, None).expect("policies keep the rules");
     let took = started.took();
     let (metrics, queue) = finished.watch;
     let summary = metrics.summary(&finished.state);

@@ -179,7 +179,7 @@ fn the_examples_of_the_page_of_formats_run() {
     let mut workload = Workload::with_throughputs(trace.unwrap(), &cluster, Some(&speeds)).unwrap();
     Scenario::parse(block("toml scenario")).unwrap().apply(&mut workload).unwrap();
     let policy = hostler_policies::from_toml("kind = 'fifo'").unwrap();
-    let finished = run::simulate(&workload, policy, Metrics::default(), None);
+    let finished = run::simulate(&workload, policy, Metrics::default(), None).unwrap();
     assert_eq!(finished.watch.summary(&finished.state).jobs_done, 2);
     for line in block("json log").lines() {
         let record: Record = serde_json::from_str(line).unwrap();

@@ -187,6 +187,11 @@ impl Watch for Heat {
         self.touch_parts(at, state, lease);
     }
 
+    fn moved(&mut self, at: Time, state: &ClusterState, _job: &Job, from: &Lease, to: &Lease) {
+        self.touch_parts(at, state, from);
+        self.touch_parts(at, state, to);
+    }
+
     fn node_changed(&mut self, at: Time, state: &ClusterState, node: &Node) {
         self.touch(at, state, node);
     }

@@ -3,9 +3,6 @@
 //! [`Metrics`] keeps the accounts behind a [`Summary`]; [`Series`], [`Heat`] and [`Timeline`] are
 //! for pictures and golden texts, and cost nothing where they are not used. A callback costs the
 //! parts of its lease, never the size of the cluster or of the history.
-//!
-//! A stay that is resized ends and begins at one instant. Its lease is in the state at both calls,
-//! which tells it from a real end (taken out before) and a real begin (put in after).
 
 mod fleet;
 mod grid;
@@ -339,21 +336,23 @@ impl Watch for Metrics {
     fn began(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
         self.refresh_parts(at, state, lease);
         self.shares_began(at, lease);
-        if is_resize(state, lease) {
-            self.counts.resizes += 1;
-        } else {
-            self.counts.starts += 1;
-            self.placed.set(at, self.last_end, self.placed.value() + 1);
-        }
+        self.counts.starts += 1;
+        self.placed.set(at, self.last_end, self.placed.value() + 1);
     }
 
     fn ended(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
         self.refresh_parts(at, state, lease);
         self.shares_ended(at, lease);
-        if !is_resize(state, lease) {
-            self.counts.stops += 1;
-            self.placed.set(at, self.last_end, self.placed.value() - 1);
-        }
+        self.counts.stops += 1;
+        self.placed.set(at, self.last_end, self.placed.value() - 1);
+    }
+
+    fn moved(&mut self, at: Time, state: &ClusterState, _job: &Job, from: &Lease, to: &Lease) {
+        self.refresh_parts(at, state, from);
+        self.shares_ended(at, from);
+        self.refresh_parts(at, state, to);
+        self.shares_began(at, to);
+        self.counts.resizes += 1;
     }
 
     fn retired(&mut self, at: Time, _state: &ClusterState, job: &Job) {
@@ -370,11 +369,6 @@ impl Watch for Metrics {
     fn node_changed(&mut self, at: Time, state: &ClusterState, node: &Node) {
         self.refresh(at, state, node.id);
     }
-}
-
-/// Whether a stay ends or begins only to go on elsewhere.
-fn is_resize(state: &ClusterState, lease: &Lease) -> bool {
-    state.lease(lease.id).is_some()
 }
 
 /// Completion time over run time; none when it did not run.

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::fleet::Fleet;
 use super::grid::Grid;
-use super::is_resize;
 use super::saved::Shares;
 use super::steps::Steps;
 use crate::cluster::Node;
@@ -164,6 +163,19 @@ impl Series {
         }
     }
 
+    fn stay_began(&mut self, at: Time, state: &ClusterState, lease: &Lease) {
+        self.refresh_parts(at, state, lease);
+        let saved = self.shares.began(&lease.placement).saved;
+        self.saved_changed(at, saved as i64);
+    }
+
+    fn stay_ended(&mut self, at: Time, state: &ClusterState, lease: &Lease) {
+        self.refresh_parts(at, state, lease);
+        self.add_started(state, lease, Some(at));
+        let saved = self.shares.ended(&lease.placement).saved;
+        self.saved_changed(at, -(saved as i64));
+    }
+
     /// Counts a stay from its confirmed start to `end`, if that has come.
     fn add_started(&mut self, state: &ClusterState, lease: &Lease, end: Option<Time>) {
         let Some(started) = lease.started else {
@@ -186,22 +198,18 @@ impl Watch for Series {
     }
 
     fn began(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
-        self.refresh_parts(at, state, lease);
-        let saved = self.shares.began(&lease.placement).saved;
-        self.saved_changed(at, saved as i64);
-        if !is_resize(state, lease) {
-            self.waiting_changed(at, -1);
-        }
+        self.stay_began(at, state, lease);
+        self.waiting_changed(at, -1);
     }
 
     fn ended(&mut self, at: Time, state: &ClusterState, _job: &Job, lease: &Lease) {
-        self.refresh_parts(at, state, lease);
-        self.add_started(state, lease, Some(at));
-        let saved = self.shares.ended(&lease.placement).saved;
-        self.saved_changed(at, -(saved as i64));
-        if !is_resize(state, lease) {
-            self.waiting_changed(at, 1);
-        }
+        self.stay_ended(at, state, lease);
+        self.waiting_changed(at, 1);
+    }
+
+    fn moved(&mut self, at: Time, state: &ClusterState, _job: &Job, from: &Lease, to: &Lease) {
+        self.stay_ended(at, state, from);
+        self.stay_began(at, state, to);
     }
 
     fn retired(&mut self, at: Time, _state: &ClusterState, _job: &Job) {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::is_resize;
 use crate::id::JobId;
 use crate::job::{Ending, Job, Phase};
 use crate::placement::Lease;
@@ -95,19 +94,15 @@ impl Watch for Timeline {
         self.jobs.entry(job.id).or_default().name = job.spec.name.clone();
     }
 
-    fn began(&mut self, at: Time, state: &ClusterState, job: &Job, lease: &Lease) {
-        if !is_resize(state, lease) {
-            let line = self.jobs.entry(job.id).or_default();
-            line.stays.push((at, None));
-        }
+    fn began(&mut self, at: Time, _: &ClusterState, job: &Job, _: &Lease) {
+        let line = self.jobs.entry(job.id).or_default();
+        line.stays.push((at, None));
     }
 
-    fn ended(&mut self, at: Time, state: &ClusterState, job: &Job, lease: &Lease) {
-        if !is_resize(state, lease) {
-            let line = self.jobs.entry(job.id).or_default();
-            if let Some((_, stop)) = line.stays.last_mut() {
-                *stop = Some(at);
-            }
+    fn ended(&mut self, at: Time, _: &ClusterState, job: &Job, _: &Lease) {
+        let line = self.jobs.entry(job.id).or_default();
+        if let Some((_, stop)) = line.stays.last_mut() {
+            *stop = Some(at);
         }
     }
 

@@ -1,13 +1,15 @@
-//! Waiting jobs in order of rank: a cache that follows the journal.
+//! Waiting jobs in order of rank: a cache that follows the journal, and the time where ranks do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::id::{JobId, NodeId};
-use crate::job::{JobSpec, Phase};
+use crate::job::{Job, JobSpec, Phase};
 use crate::pipeline::{ShareRule, asked};
+use crate::plan::Plan;
 use crate::stage::Order;
 use crate::state::Change;
+use crate::units::Time;
 use crate::view::View;
 
 /// Position of a job: least key first, then by submission.
@@ -19,6 +21,7 @@ pub(super) struct Backlog {
     seen: Option<u64>,
     keys: BTreeMap<JobId, (i64, Arc<JobSpec>)>,
     order: BTreeSet<Rank>,
+    times: Times,
     sharing: ShareRule,
 }
 
@@ -33,6 +36,38 @@ pub(super) struct BacklogChanges {
     pub(super) freed: Vec<NodeId>,
 }
 
+/// When ranks of waiting and of running jobs change by time alone. Empty where they never do.
+#[derive(Default)]
+struct Times {
+    by_job: BTreeMap<JobId, Time>,
+    line: BTreeSet<(Time, JobId)>,
+}
+
+impl Times {
+    fn set(&mut self, job: JobId, at: Option<Time>) {
+        if at.is_none() && self.by_job.is_empty() {
+            return;
+        }
+        if let Some(before) = self.by_job.remove(&job) {
+            self.line.remove(&(before, job));
+        }
+        if let Some(at) = at {
+            self.by_job.insert(job, at);
+            self.line.insert((at, job));
+        }
+    }
+
+    /// Jobs whose rank may be another by now; they are forgotten here.
+    fn due(&mut self, now: Time) -> Vec<JobId> {
+        let mut due = Vec::new();
+        while let Some((_, job)) = self.line.first().filter(|(at, _)| *at <= now).copied() {
+            self.set(job, None);
+            due.push(job);
+        }
+        due
+    }
+}
+
 impl Backlog {
     /// Follows the journal, or starts anew when it does not reach back far enough.
     pub(super) fn sync(
@@ -42,7 +77,7 @@ impl Backlog {
         sharing: ShareRule,
     ) -> BacklogChanges {
         self.sharing = sharing;
-        let journal = view.state().journal();
+        let journal = view.journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
         self.seen = Some(journal.end());
         match changes {
@@ -51,12 +86,26 @@ impl Backlog {
         }
     }
 
+    /// Asks for a question at the time at which a rank changes next.
+    pub(super) fn wake_in_time(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        while let Some((at, job)) = self.times.line.first().copied() {
+            if view.job(job).is_some() {
+                return plan.wake_at(at);
+            }
+            self.times.set(job, None);
+        }
+    }
+
     fn start_anew(&mut self, view: &View<'_>, order: &dyn Order) -> BacklogChanges {
         self.keys.clear();
         self.order.clear();
+        self.times = Times::default();
         let mut news = BacklogChanges { all: true, ..BacklogChanges::default() };
         for id in view.pending() {
             news.came.extend(self.add(view, order, *id));
+        }
+        for lease in view.leases() {
+            self.note_time(view, order, lease.job);
         }
         news
     }
@@ -65,13 +114,18 @@ impl Backlog {
         let mut news = BacklogChanges::default();
         for change in changes {
             match change {
-                Change::Queued(id) if self.is_known(view, order, *id) => {}
-                Change::Queued(id) => {
+                Change::Queued(id) => self.requeue(view, order, *id, &mut news),
+                Change::Unqueued(id) => {
                     news.left.extend(self.remove(*id));
-                    news.came.extend(self.add(view, order, *id));
+                    self.note_time(view, order, *id);
                 }
-                Change::Unqueued(id) => news.left.extend(self.remove(*id)),
                 Change::Freed(node) => news.freed.push(*node),
+            }
+        }
+        for id in self.times.due(view.now()) {
+            match self.keys.contains_key(&id) {
+                true => self.requeue(view, order, id, &mut news),
+                false => self.note_time(view, order, id),
             }
         }
         news.freed.sort_unstable();
@@ -79,19 +133,37 @@ impl Backlog {
         news
     }
 
+    /// Takes a job in at the rank that it has now, unless it is known there: a submission and its
+    /// estimate come as two changes, and the first of them shows both.
+    fn requeue(
+        &mut self,
+        view: &View<'_>,
+        order: &dyn Order,
+        id: JobId,
+        news: &mut BacklogChanges,
+    ) {
+        let known = self.keys.get(&id).zip(view.job(id));
+        if known.is_some_and(|((key, _), job)| *key == order.key(view, job)) {
+            return self.note_time(view, order, id);
+        }
+        news.left.extend(self.remove(id));
+        news.came.extend(self.add(view, order, id));
+    }
+
     fn add(&mut self, view: &View<'_>, order: &dyn Order, id: JobId) -> Option<Rank> {
         let job = view.job(id).filter(|job| job.phase == Phase::Pending)?;
         let rank = (order.key(view, job), id);
         self.keys.insert(id, (rank.0, self.sharing.booked(job)));
         self.order.insert(rank);
+        self.note_time(view, order, id);
         Some(rank)
     }
 
-    /// Whether the job is known at the rank that it has now: a submission and its estimate come as
-    /// two changes, and the first of them shows both.
-    fn is_known(&self, view: &View<'_>, order: &dyn Order, id: JobId) -> bool {
-        let known = self.keys.get(&id).zip(view.job(id));
-        known.is_some_and(|((key, _), job)| *key == order.key(view, job))
+    /// Notes when the rank of a job that waits or runs changes next.
+    fn note_time(&mut self, view: &View<'_>, order: &dyn Order, id: JobId) {
+        let ranked = |job: &&Job| job.phase == Phase::Pending || job.lease().is_some();
+        let at = view.job(id).filter(ranked).and_then(|job| order.changes_at(view, job));
+        self.times.set(id, at);
     }
 
     fn remove(&mut self, id: JobId) -> Option<(Rank, Arc<JobSpec>)> {

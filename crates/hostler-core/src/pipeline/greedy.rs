@@ -75,7 +75,7 @@ impl Pipeline {
         if plan.has_job(rank.1) {
             return self.cache.shapes.next(queue, rank, spec);
         }
-        let short = match place_job(&*self.place, plan.free_mut(), spec) {
+        let short = match place_job(&*self.place, plan, spec) {
             Ok(placement) => {
                 plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
                 return self.cache.shapes.next(queue, rank, spec);
@@ -108,7 +108,7 @@ impl Pipeline {
             if !spec.gangs.iter().all(bounded) {
                 return None;
             }
-            let placement = place_job(&*self.place, plan.free_mut(), spec).ok()?;
+            let placement = place_job(&*self.place, plan, spec).ok()?;
             plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
         }
         self.cache.shapes.next(ShapeQueue::Roles, rank, spec)

@@ -92,19 +92,32 @@ impl Policy for Pipeline {
         self.estimates
     }
 
-    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+    fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>) {
+        if wake == Wake::Round {
+            plan.begin_round();
+        }
         let mut news = self.cache.backlog.sync(view, &*self.order, self.sharing);
         self.cache.empty_cluster.refresh(view);
         self.turn_away(view, &mut news, plan);
-        match (self.preempt, self.head) {
-            (Preempt::ByRank, _) => self.by_rank(view, &news, plan),
-            (Preempt::Never, Head::Blocks) => self.strict(view, &news, plan),
-            (Preempt::Never, Head::Skips) => self.greedy(view, &news, plan),
+        match (self.preempts_now(wake), self.head) {
+            (true, _) => self.by_rank(view, &news, plan),
+            (false, Head::Blocks) => self.strict(view, &news, plan),
+            (false, Head::Skips) => self.greedy(view, &news, plan),
         }
+        self.cache.backlog.wake_in_time(view, plan);
     }
 }
 
 impl Pipeline {
+    /// Whether running jobs may have to give way at this question: with rounds, when one begins.
+    fn preempts_now(&self, wake: Wake) -> bool {
+        match (self.preempt, self.cadence) {
+            (Preempt::Never, _) => false,
+            (Preempt::ByRank, Cadence::EveryEvent) => true,
+            (Preempt::ByRank, Cadence::Rounds(_)) => wake == Wake::Round,
+        }
+    }
+
     /// Rejects newcomers that can never run.
     fn turn_away(&mut self, view: &View<'_>, news: &mut BacklogChanges, plan: &mut Plan<'_>) {
         let Cache { empty_cluster, backlog, .. } = &mut self.cache;
@@ -117,7 +130,7 @@ impl Pipeline {
                 ShareRule::Requests | ShareRule::Packed => asked(view, *id),
             };
             match empty_cluster.objection(view, spec, place) {
-                Some(reason) => plan.reject(*id, reason).is_err(),
+                Some(reason) => plan.turn_away(*id, reason).is_err(),
                 None => true,
             }
         });

@@ -17,6 +17,7 @@ use crate::job::JobSpec;
 use crate::limits::PREEMPTORS_PER_STEP_MAX;
 use crate::placement::{Lease, Placement};
 use crate::plan::Plan;
+use crate::policy::Cadence;
 use crate::reason::Reason;
 use crate::stage::{may_fit, place_job};
 use crate::view::View;
@@ -46,6 +47,10 @@ impl Pipeline {
     pub(super) fn by_rank(&mut self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
         let Cache { shapes, backlog, .. } = &mut self.cache;
         shapes.follow(view, backlog, news);
+        if matches!(self.cadence, Cadence::Rounds(_)) {
+            // Passes between rounds go by the bounds of shapes.
+            shapes.raise_bounds(plan.free(), &news.freed);
+        }
         let spare = std::mem::take(&mut self.cache.spare);
         let mut pass = Pass { spare, ..Pass::default() };
         match self.head {
@@ -90,7 +95,7 @@ impl Pipeline {
         if !may_fit(plan.free(), spec) {
             return false;
         }
-        let Ok(placement) = place_job(&*self.place, plan.free_mut(), spec) else {
+        let Ok(placement) = place_job(&*self.place, plan, spec) else {
             return false;
         };
         let placement = match &mut pass.later {
@@ -117,8 +122,9 @@ impl Pipeline {
             return Some(wanted);
         }
         let other = place_job(&*self.place, later, spec).ok()?;
-        plan.free_mut().book(&other).ok()?;
-        plan.free_mut().release(&other);
+        if !plan.has_room(&other) {
+            return None;
+        }
         later.book(&other).expect("the rule chose free resources");
         Some(other)
     }

@@ -198,6 +198,13 @@ impl Shapes {
         }
     }
 
+    /// Raises the bounds of shapes that fit what nodes have freed.
+    pub(super) fn raise_bounds(&mut self, free: &Capacity, nodes: &[NodeId]) {
+        let mut listed = Vec::new();
+        self.freed(free, nodes, &mut listed);
+        listed.into_iter().for_each(|id| self.shapes[id].listed = false);
+    }
+
     fn freed_one(&mut self, free: &Capacity, node: NodeId, listed: &mut Vec<usize>) {
         let end = Demand { gpu: Milli(free.largest_gpu(node).0 + 1), ..Demand::default() };
         let NodeFree { cpu, mem, .. } = *free.node(node);

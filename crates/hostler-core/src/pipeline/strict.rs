@@ -31,7 +31,7 @@ impl Pipeline {
             });
             let fit = match hopeful {
                 Some(fit) if fit < spec.gangs[0].count => fit,
-                Some(_) | None => match place_job(&*self.place, plan.free_mut(), spec) {
+                Some(_) | None => match place_job(&*self.place, plan, spec) {
                     Ok(placement) => {
                         plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
                         continue;

@@ -16,30 +16,25 @@ impl ClusterState {
     /// Takes one decision in. It must have passed `verify`: a broken one is a bug and panics.
     pub(crate) fn apply_decision(&mut self, decision: &Decision, watch: &mut dyn Watch) {
         match decision {
-            Decision::Admit { job } => {
-                let job = self.jobs.get_mut(job.0).expect("the job is not over");
-                job.admitted = true;
-            }
             Decision::Reject { job, reason } => {
                 self.jobs.get_mut(job.0).expect("the job is not over").reason = *reason;
                 self.finish(*job, Ending::Rejected, watch);
             }
-            Decision::Start { lease, job, placement } => {
+            Decision::SetAside { job, reason } => self.set_aside(*job, *reason),
+            Decision::Start { lease, job, placement, until } => {
                 assert_eq!(*lease, self.next_lease(), "leases are numbered in order");
-                self.begin_lease(*lease, *job, placement, watch);
+                self.begin_lease(*lease, *job, placement, *until, watch);
             }
             Decision::Stop { lease, how, why } => self.stop(*lease, *how, *why),
-            Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
-                self.rebook(*lease, placement, watch);
-            }
-            Decision::Extend { lease, until } => self.extend(*lease, *until),
+            Decision::Resize { lease, placement } => self.rebook(*lease, placement, watch),
             Decision::Repartition { device, layout } => self.repartition(*device, *layout),
             Decision::SetPower { node, power } => self.set_power(*node, *power, watch),
             Decision::Hold { job, reason } => {
                 self.jobs.get_mut(job.0).expect("the job is not over").reason = *reason;
             }
             Decision::Solve { based_on } => self.ask_solver(*based_on),
-            Decision::Turns { begins, turns } => self.take_turns(*begins, turns),
+            Decision::BeginRound => self.begin_round(),
+            Decision::Turns { turns } => self.take_turns(turns),
             Decision::WakeAt { at } => {
                 self.wake_at = Some(self.wake_at.map_or(*at, |earlier| earlier.min(*at)));
             }
@@ -74,6 +69,7 @@ impl ClusterState {
     /// Changes where a stay is: the old placement goes back before the new one is booked.
     fn rebook(&mut self, id: LeaseId, placement: &Arc<Placement>, watch: &mut dyn Watch) {
         let mut lease = self.leases.get(id.0).expect("the lease has not ended").clone();
+        let before = lease.clone();
         self.capacity.release(&lease.placement);
         if let Err(refusal) = self.capacity.book(placement) {
             panic!("{id:?} moves to what is taken: {refusal}");
@@ -83,7 +79,6 @@ impl ClusterState {
         self.settle_lease(&lease);
         self.note_service(&lease);
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
-        watch.ended(self.now, self, job, &lease);
         let rate = self.believed_rate(job, placement);
         if lease.expected_end != Time::NEVER {
             let left = lease.expected_end.since(self.now).work_at(lease.rate);
@@ -100,20 +95,8 @@ impl ClusterState {
         lease.since = self.now;
         lease.settled = self.now;
         lease.placement = Arc::clone(placement);
-        watch.began(self.now, self, job, &lease);
+        watch.moved(self.now, self, job, &before, &lease);
         *self.leases.get_mut(id.0).expect("the lease has not ended") = lease;
-    }
-
-    fn extend(&mut self, id: LeaseId, until: Time) {
-        let lease = self.leases.get(id.0).expect("the lease has not ended");
-        if let Some(alarm) = self.alarm_of(lease) {
-            self.alarms.remove(&(alarm, id));
-        }
-        self.leases.get_mut(id.0).expect("the lease has not ended").until = Some(until);
-        let lease = self.leases.get(id.0).expect("the lease has not ended");
-        if let Some(alarm) = self.alarm_of(lease) {
-            self.alarms.insert((alarm, id));
-        }
     }
 
     fn repartition(&mut self, device: DeviceId, layout: Layout) {

@@ -9,6 +9,7 @@ use super::{Change, ClusterState};
 use crate::cluster::{Health, Node, NodeSpec, Power, Share};
 use crate::decision::StopWhy;
 use crate::event::{Event, Outcome};
+use crate::gate::Gates;
 use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey};
 use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
 use crate::limits::{
@@ -30,7 +31,7 @@ impl ClusterState {
         if woken {
             self.wake_at = None;
         }
-        woken
+        self.resume_paused() || woken
     }
 
     /// Takes one fact in.
@@ -41,10 +42,15 @@ impl ClusterState {
                 assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
             }
-            Event::TenantWeighted { tenant, weight } => {
-                assert!(*weight > 0, "something is due to every tenant");
-                self.tenants[tenant.index()].weight = *weight;
+            Event::TenantChanged { tenant, spec } => {
+                assert!(spec.weight > 0, "something is due to every tenant");
+                self.tenants[tenant.index()] = spec.clone();
                 self.note_change();
+                self.quota_changed(*tenant);
+            }
+            Event::AbilitiesChanged { abilities } => {
+                self.abilities = *abilities;
+                self.note_catalogue();
             }
             Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
             Event::NodeDown { node } => self.node_down(*node, watch),
@@ -56,6 +62,7 @@ impl ClusterState {
             Event::JobsSkipped { next } => self.jobs.skip_to(next.0),
             Event::Cancelled { job } => self.cancelled(*job, watch),
             Event::HoldChanged { job, held } => self.hold_changed(*job, *held),
+            Event::Paused { job, until } => self.paused(*job, *until),
             Event::Started { lease } => self.started(*lease),
             Event::StartFailed { lease } => self.start_failed(*lease, watch),
             Event::Progress { lease, done, idle } => self.progress(*lease, *done, *idle),
@@ -65,12 +72,10 @@ impl ClusterState {
             }
             Event::Estimated { job, estimate } => self.estimated(*job, *estimate),
             Event::Profiled { key, profile } => self.profiled(*key, profile),
-            Event::Load { job, per_kilosecond } => self.load_changed(*job, *per_kilosecond),
             Event::Used { lease, gpu } => self.used(*lease, *gpu),
             Event::Solved { based_on, solution } => self.solved(*based_on, solution),
             Event::RoundEnded => self.end_round(),
-            Event::ModelLoaded { lease } => self.stale_unless(self.lease(*lease).is_some()),
-            Event::PolicyChanged { .. } | Event::Timer => {}
+            Event::PolicyChanged { .. } => {}
         }
     }
 
@@ -108,6 +113,7 @@ impl ClusterState {
             node.power = Power::On;
         } else {
             self.add_node(id, spec);
+            self.reconsider_set_aside();
         }
         self.refresh_usable(id);
         watch.node_changed(self.now, self, &self.nodes[id.index()]);
@@ -212,7 +218,7 @@ impl ClusterState {
     }
 
     fn submitted(&mut self, id: JobId, spec: &Arc<JobSpec>, watch: &mut dyn Watch) {
-        let job = Job {
+        let mut job = Job {
             id,
             spec: Arc::clone(spec),
             submitted: self.now,
@@ -222,15 +228,20 @@ impl ClusterState {
             gpu_use: self.expected_use(spec),
             reason: Reason::New,
             phase_since: self.now,
-            admitted: false,
+            gates: Gates::default(),
+            started: false,
             cancelled: false,
             share_accounts: None,
         };
         self.note_change();
+        self.admit_new(&mut job);
+        let waits = job.phase == Phase::Pending;
         watch.submitted(self.now, &job);
         self.jobs.insert(id.0, job);
-        self.pending.insert(id);
-        self.journal.push(Change::Queued(id));
+        if waits {
+            self.pending.insert(id);
+            self.journal.push(Change::Queued(id));
+        }
     }
 
     /// Notes what a job used, for the next ones of its group.
@@ -263,30 +274,6 @@ impl ClusterState {
         }
     }
 
-    fn hold_changed(&mut self, id: JobId, held: bool) {
-        let now = self.now;
-        self.note_change();
-        let Some(job) = self.jobs.get_mut(id.0) else {
-            self.stale_events += 1;
-            return;
-        };
-        match (job.phase, held) {
-            (Phase::Pending, true) => {
-                job.ledger.waited += now.since(job.phase_since);
-                job.phase = Phase::Held;
-                job.phase_since = now;
-                job.reason = Reason::Held;
-                self.pending.remove(&id);
-                self.journal.push(Change::Unqueued(id));
-            }
-            (Phase::Held, false) => {
-                job.ledger.waited += now.since(job.phase_since);
-                self.requeue(id, Reason::New);
-            }
-            (_, _) => {}
-        }
-    }
-
     fn started(&mut self, id: LeaseId) {
         let now = self.now;
         if let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
@@ -298,6 +285,7 @@ impl ClusterState {
                 let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
                 job.phase = Phase::Running(id);
                 job.phase_since = now;
+                job.started = true;
                 true
             }
             Some(_) | None => false,
@@ -305,6 +293,9 @@ impl ClusterState {
         self.stale_unless(live);
         if let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
             self.alarms.insert((alarm, id));
+        }
+        if let Some(job) = self.lease(id).map(|lease| lease.job) {
+            self.settle_started(job);
         }
     }
 
@@ -465,14 +456,6 @@ impl ClusterState {
         self.by_end.remove(&(lease.expected_end, id));
         lease.expected_end = end;
         self.by_end.insert((end, id));
-    }
-
-    fn load_changed(&mut self, id: JobId, per_kilosecond: u64) {
-        let live = self.job(id).is_some();
-        self.stale_unless(live);
-        if live {
-            self.loads.insert(id, per_kilosecond);
-        }
     }
 }
 

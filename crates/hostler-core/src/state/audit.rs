@@ -24,6 +24,16 @@ impl ClusterState {
         }
         let holding = self.jobs.iter().filter(|job| job.lease().is_some()).count();
         assert_eq!(holding, self.leases.len(), "jobs and leases disagree");
+        for job in self.jobs.iter() {
+            let held = job.phase == Phase::Held;
+            assert_eq!(
+                held,
+                !job.gates.is_open(),
+                "{:?}: its gates and its phase disagree",
+                job.id
+            );
+        }
+        assert_eq!(self.gates, self.derive_gates(), "the book of gates is off");
         self.audit_bookings();
     }
 

@@ -17,6 +17,7 @@ impl ClusterState {
         id: LeaseId,
         job_id: JobId,
         placement: &Arc<Placement>,
+        until: Option<Time>,
         watch: &mut dyn Watch,
     ) {
         let now = self.now;
@@ -38,7 +39,7 @@ impl ClusterState {
             placement: Arc::clone(placement),
             since: now,
             started: None,
-            until: None,
+            until,
             expected_end,
             rate,
             load,
@@ -63,6 +64,10 @@ impl ClusterState {
         let job = self.jobs.get(job_id.0).expect("the job is not over");
         watch.began(now, self, job, &lease);
         self.leases.insert(id.0, lease);
+        let lease = self.lease(id).expect("inserted just now");
+        if let Some(alarm) = self.alarm_of(lease) {
+            self.alarms.insert((alarm, id));
+        }
     }
 
     /// Ends a lease, gives its resources back and accounts for it.
@@ -102,19 +107,29 @@ impl ClusterState {
         self.journal.push(Change::Queued(job_id));
     }
 
+    /// Ends a job, and those that waited for another end of it.
     pub(super) fn finish(&mut self, job_id: JobId, ending: Ending, watch: &mut dyn Watch) {
-        let mut job = self.jobs.remove(job_id.0).expect("the job is not over");
-        if self.pending.remove(&job_id) {
-            self.journal.push(Change::Unqueued(job_id));
+        let mut over = vec![(job_id, ending)];
+        while let Some((id, ending)) = over.pop() {
+            let Some(mut job) = self.jobs.remove(id.0) else { continue };
+            if self.pending.remove(&id) {
+                self.journal.push(Change::Unqueued(id));
+            }
+            if matches!(job.phase, Phase::Pending | Phase::Held) {
+                job.ledger.waited += self.now.since(job.phase_since);
+            }
+            self.forget_turns(&job);
+            let in_vain = self.settle_over(&mut job, ending);
+            for dependent in in_vain.into_iter().rev() {
+                if let Some(waiting) = self.jobs.get_mut(dependent.0) {
+                    waiting.reason = Reason::NeverComes { after: id };
+                    over.push((dependent, Ending::Cancelled));
+                }
+            }
+            job.phase = Phase::Done(ending);
+            job.phase_since = self.now;
+            watch.retired(self.now, self, &job);
         }
-        if matches!(job.phase, Phase::Pending | Phase::Held) {
-            job.ledger.waited += self.now.since(job.phase_since);
-        }
-        self.loads.remove(&job_id);
-        self.forget_turns(&job);
-        job.phase = Phase::Done(ending);
-        job.phase_since = self.now;
-        watch.retired(self.now, self, &job);
     }
 
     pub(super) fn note_service(&mut self, lease: &Lease) {

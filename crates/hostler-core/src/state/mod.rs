@@ -6,6 +6,7 @@
 mod apply_decision;
 mod apply_event;
 mod audit;
+mod gates;
 mod journal;
 mod lease;
 mod snapshot;
@@ -17,6 +18,7 @@ pub use journal::{Change, Journal};
 use serde::{Deserialize, Serialize};
 pub use snapshot::Snapshot;
 
+use crate::ability::Abilities;
 use crate::capacity::Capacity;
 use crate::cluster::{GpuModel, Health, Node, Tenant};
 use crate::decision::StopWhy;
@@ -27,6 +29,7 @@ use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
 use crate::table::IdWindow;
 use crate::units::{Milli, Rate, Time};
+use gates::GateBook;
 use turns::Turns;
 
 /// Everything that a decision may depend on.
@@ -55,7 +58,8 @@ pub struct ClusterState {
     alarms: BTreeSet<(Time, LeaseId)>,
     /// Leases that must end whatever the policy says.
     must_stop: BTreeMap<LeaseId, StopWhy>,
-    loads: BTreeMap<JobId, u64>,
+    gates: GateBook,
+    abilities: Abilities,
     /// What jobs of a group were seen to use of their GPUs.
     uses: BTreeMap<(TenantId, GroupId), Seen>,
     wake_at: Option<Time>,
@@ -90,7 +94,8 @@ impl PartialEq for ClusterState {
             && self.by_end == other.by_end
             && self.alarms == other.alarms
             && self.must_stop == other.must_stop
-            && self.loads == other.loads
+            && self.gates == other.gates
+            && self.abilities == other.abilities
             && self.uses == other.uses
             && self.wake_at == other.wake_at
             && self.asked_at == other.asked_at
@@ -145,10 +150,13 @@ impl ClusterState {
         &self.tenants[id.index()]
     }
 
-    /// What is free. During a question the plan holds it.
+    /// What the executor can do.
+    pub fn abilities(&self) -> Abilities {
+        self.abilities
+    }
+
+    /// What is free. Not for policies: during a question the plan holds it.
     pub fn capacity(&self) -> &Capacity {
-        let nodes = self.capacity.node_count();
-        assert_eq!(nodes, self.nodes.len(), "during a question only the plan knows what is free");
         &self.capacity
     }
 
@@ -182,7 +190,7 @@ impl ClusterState {
         self.leases.len()
     }
 
-    /// Jobs that wait, in order of submission.
+    /// Jobs that wait and that nothing holds back, in order of submission.
     pub fn pending(&self) -> &BTreeSet<JobId> {
         &self.pending
     }
@@ -201,11 +209,6 @@ impl ClusterState {
     /// What changed since the policy was last asked.
     pub fn journal(&self) -> &Journal {
         &self.journal
-    }
-
-    /// Requests that a service receives, per thousand seconds.
-    pub fn load(&self, job: JobId) -> Option<u64> {
-        self.loads.get(&job).copied()
     }
 
     /// Compute that a job is expected to use of each device: the most that enough jobs of its
@@ -267,6 +270,7 @@ impl ClusterState {
 
     pub(crate) fn note_question(&mut self) {
         self.asked_at = Some(self.now);
+        self.journal.clear();
     }
 
     /// Leases that must end whatever the policy says, and why.
@@ -330,19 +334,24 @@ impl ClusterState {
 
     /// How far apart the parts of a placement are.
     pub fn reach(&self, placement: &Placement) -> Reach {
-        let Some(first) = placement.parts.first() else {
+        self.reach_of(placement.parts.iter())
+    }
+
+    /// How far apart some parts are.
+    pub(crate) fn reach_of<'a>(&self, parts: impl Iterator<Item = &'a Part> + Clone) -> Reach {
+        let Some(first) = parts.clone().next() else {
             return Reach::Island;
         };
         let node = self.node(first.node);
-        if placement.parts.iter().all(|part| part.node == first.node) {
+        if parts.clone().all(|part| part.node == first.node) {
             let local = |device: DeviceId| node.island(device.0 - node.first_device.0);
-            let mut devices = placement.parts.iter().flat_map(|part| &part.slices);
+            let mut devices = parts.flat_map(|part| &part.slices);
             let island = devices.next().map(|slice| local(slice.device));
             let together = devices.all(|slice| Some(local(slice.device)) == island);
             return if together { Reach::Island } else { Reach::Node };
         }
         let same_rack = |part: &Part| self.node(part.node).spec.rack == node.spec.rack;
-        if placement.parts.iter().all(same_rack) { Reach::Rack } else { Reach::Cluster }
+        if parts.clone().all(same_rack) { Reach::Rack } else { Reach::Cluster }
     }
 
     /// Believed speed of a job at a placement, without neighbours: that of its slowest task. Where

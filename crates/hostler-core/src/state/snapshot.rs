@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::turns::Turns;
 use super::{ClusterState, Seen};
+use crate::ability::Abilities;
 use crate::cluster::{GpuModel, Health, Layout, Node, Power, Tenant};
 use crate::decision::StopWhy;
 use crate::id::{DeviceId, GroupId, JobId, LeaseId, ProfileKey, TenantId};
@@ -32,19 +33,20 @@ pub struct Snapshot {
     next_lease: u32,
     starting: Vec<(Time, LeaseId)>,
     must_stop: Vec<(LeaseId, StopWhy)>,
-    loads: Vec<(JobId, u64)>,
+    paused: Vec<(Time, JobId)>,
+    abilities: Abilities,
     uses: Vec<((TenantId, GroupId), Seen)>,
     wake_at: Option<Time>,
     asked_at: Option<Time>,
     turns: Turns,
     stale_events: u64,
     /// Whether something happened that the policy has not been asked about.
-    pub(crate) matters: bool,
+    pub(crate) policy_due: bool,
 }
 
 impl ClusterState {
     /// The facts, to save them.
-    pub(crate) fn snapshot(&self, matters: bool) -> Snapshot {
+    pub(crate) fn snapshot(&self, policy_due: bool) -> Snapshot {
         let devices = (0..self.next_device).map(DeviceId);
         let layouts = devices.map(|device| (device, self.capacity.layout(device)));
         Snapshot {
@@ -61,13 +63,14 @@ impl ClusterState {
             next_lease: self.leases.next_id(),
             starting: self.starting.iter().copied().collect(),
             must_stop: self.must_stop.iter().map(|(lease, why)| (*lease, *why)).collect(),
-            loads: self.loads.iter().map(|(job, load)| (*job, *load)).collect(),
+            paused: self.gates.paused.iter().copied().collect(),
+            abilities: self.abilities,
             uses: self.uses.iter().map(|(group, seen)| (*group, *seen)).collect(),
             wake_at: self.wake_at,
             asked_at: self.asked_at,
             turns: self.turns.clone(),
             stale_events: self.stale_events,
-            matters,
+            policy_due,
         }
     }
 
@@ -80,7 +83,7 @@ impl ClusterState {
             profiles: snapshot.profiles.into_iter().collect(),
             starting: snapshot.starting.into(),
             must_stop: snapshot.must_stop.into_iter().collect(),
-            loads: snapshot.loads.into_iter().collect(),
+            abilities: snapshot.abilities,
             uses: snapshot.uses.into_iter().collect(),
             wake_at: snapshot.wake_at,
             asked_at: snapshot.asked_at,
@@ -104,7 +107,18 @@ impl ClusterState {
         let leases = snapshot.leases.into_iter().map(|lease| (lease.id.0, lease));
         state.leases = IdWindow::restore(snapshot.next_lease, leases);
         state.restore_bookings();
+        state.gates.paused = snapshot.paused.into_iter().collect();
+        state.gates = state.derive_gates();
         state
+    }
+
+    /// Makes the book of what is free anew from what leases hold, after somebody lost it.
+    pub(crate) fn rebuild_capacity(&mut self) {
+        *self = ClusterState { journal: std::mem::take(&mut self.journal), ..self.rebuilt() };
+    }
+
+    fn rebuilt(&self) -> ClusterState {
+        ClusterState::restore(self.snapshot(false))
     }
 
     fn restore_node(&mut self, mut node: Node) {

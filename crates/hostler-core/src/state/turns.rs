@@ -167,19 +167,22 @@ impl ClusterState {
         self.turns.asked = Some(based_on);
     }
 
-    /// Begins a round, or gives more turns in the one that goes on.
-    pub(super) fn take_turns(&mut self, begins: bool, turns: &[Turn]) {
+    /// Begins a round: turns of the one before are over.
+    pub(super) fn begin_round(&mut self) {
+        self.settle();
+        let next = self.turns.round.as_ref().map_or(0, |round| round.number + 1);
+        self.turns.round = Some(Round { number: next, began: self.now, over: false });
+    }
+
+    /// Gives turns in the round that goes on.
+    pub(super) fn take_turns(&mut self, turns: &[Turn]) {
+        let round = self.turns.round.as_ref().expect("turns are given in a round");
+        let (number, began) = (round.number, round.began);
         let runs = |job: JobId| self.jobs.get(job.0).is_some_and(|job| job.lease().is_some());
-        // Turns of jobs that do not run change no account.
-        if begins || turns.iter().any(|turn| turn.team.members().any(runs)) {
+        // Turns of jobs that do not run change no account, and the begin of a round settled all.
+        if began < self.now && turns.iter().any(|turn| turn.team.members().any(runs)) {
             self.settle();
         }
-        let now = self.now;
-        let next = self.turns.round.as_ref().map_or(0, |round| round.number + 1);
-        if begins || self.turns.round.is_none() {
-            self.turns.round = Some(Round { number: next, began: now, over: false });
-        }
-        let number = self.turns.round.as_ref().expect("made above").number;
         for turn in turns {
             turn.team.members().for_each(|job| self.set_turn(job, number, *turn));
         }

@@ -326,7 +326,6 @@ impl Host {
             gpus: machine.gpus,
             island_gpus: 0,
             rack: machine.rack,
-            nic_mbps: 0,
             base_watts: 0,
         }
     }
@@ -544,9 +543,7 @@ fn model_of(machine: &Machine) -> GpuModel {
     GpuModel {
         name: machine.gpu_model.as_str().into(),
         mem: Mib(machine.gpu_mem_mib),
-        sms: 0,
         tier: 0,
-        nvlink: false,
         mig_slices: 0,
         idle_watts: 0,
         busy_watts: 0,

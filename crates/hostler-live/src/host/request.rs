@@ -53,10 +53,9 @@ pub(super) fn spec_of(
         tenant: TenantId(host.tenants.get(tenant).expect("the tenant was looked up").row.id),
         group: group.map(GroupId),
         kind: if request.checkpoints { JobKind::Training } else { JobKind::Batch },
-        gangs: [Gang { role: Role::Worker, count: tasks, min_count: tasks, demand }].into(),
+        gangs: [Gang { role: Role::Worker, count: tasks, demand }].into(),
         priority: request.priority,
         deadline: deadline.map(|span| host.now + span),
-        value: 0,
         time_limit: secs("max_secs", request.max_secs)?,
         user_estimate: secs("estimate_secs", request.estimate_secs)?,
         elastic: None,
@@ -68,6 +67,7 @@ pub(super) fn spec_of(
         },
         profile,
         work: request.steps,
+        ..JobSpec::default()
     };
     check_spec(state, &spec).map_err(|fault| invalid("job", fault.to_string()))?;
     Ok((spec, names))

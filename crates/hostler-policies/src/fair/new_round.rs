@@ -55,7 +55,7 @@ impl NewRound {
     pub(super) fn lift(&mut self, plan: &mut Plan<'_>) {
         self.kept.sort_unstable();
         let risen = self.lifted.iter().filter(|lease| self.kept.binary_search(lease).is_err());
-        risen.for_each(|lease| plan.lift(*lease));
+        risen.for_each(|lease| plan.lift(*lease).expect("it runs"));
     }
 
     /// Keeps a team where it is, or finds it GPUs, on trial.
@@ -99,7 +99,8 @@ impl NewRound {
             // Housekeeping may have ended it already.
             let _ = plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted);
         }
-        plan.take_turns(true, self.turns);
+        plan.begin_round();
+        plan.take_turns(self.turns);
         for (job, placement) in self.starts {
             let waits = view.job(job).is_some_and(|job| job.phase == Phase::Pending);
             if waits {

@@ -26,7 +26,7 @@ pub(super) fn solver(published: bool, packed: bool) -> Solver {
 /// Models by name: decides between those that are equally good.
 pub(super) fn by_name(view: &View<'_>) -> Vec<usize> {
     let mut models: Vec<usize> = (0..view.models().len()).collect();
-    models.sort_by_key(|model| &view.state().models()[*model].name);
+    models.sort_by_key(|model| &view.models()[*model].name);
     models
 }
 

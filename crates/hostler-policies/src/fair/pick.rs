@@ -46,7 +46,7 @@ impl ModelOrder {
         match self {
             ModelOrder::Listed => {}
             ModelOrder::Tier => {
-                models.sort_by_key(|model| (u32::MAX - view.model(*model).tier, model.0));
+                models.sort_by_key(|model| (u32::MAX - view.models()[model.index()].tier, model.0));
             }
             ModelOrder::Shuffled => {
                 let has = |model: &ModelId| {

@@ -79,10 +79,10 @@ impl Roster {
         &'a self,
         view: &View<'a>,
     ) -> impl Iterator<Item = (&'a Job, &'a RosterEntry)> {
-        let state = view.state();
+        let view = *view;
         self.rows.numbered().filter_map(move |(id, row)| {
             let job =
-                state.job(JobId(id)).filter(|job| job.phase != Phase::Held && !job.cancelled)?;
+                view.job(JobId(id)).filter(|job| job.phase != Phase::Held && !job.cancelled)?;
             Some((job, row.as_ref()?))
         })
     }
@@ -92,18 +92,18 @@ impl Roster {
         &'a self,
         view: &View<'a>,
     ) -> impl Iterator<Item = (&'a Job, &'a RosterEntry)> {
-        let state = view.state();
-        state.pending().iter().filter_map(move |id| {
-            let job = state.job(*id).filter(|job| !job.cancelled)?;
+        let view = *view;
+        view.pending().iter().filter_map(move |id| {
+            let job = view.job(*id).filter(|job| !job.cancelled)?;
             Some((job, self.row(*id)?))
         })
     }
 
     /// Waiting jobs that take no part, by id.
     pub(super) fn others<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = &'a Job> {
-        let state = view.state();
-        let others = state.pending().iter().filter(|id| self.row(**id).is_none());
-        others.filter_map(move |id| state.job(*id))
+        let view = *view;
+        let others = view.pending().iter().filter(|id| self.row(**id).is_none());
+        others.filter_map(move |id| view.job(*id))
     }
 
     /// Why a job can never run here, if so.

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hostler_core::cluster::Node;
 use hostler_core::id::JobId;
 use hostler_core::job::Phase;
 use hostler_core::placement::Lease;
@@ -110,7 +111,7 @@ impl Rounds {
                 continue;
             }
             if let Some(reason) = self.roster.objection(view, job) {
-                plan.reject(*id, reason).expect("a waiting job can be turned away");
+                plan.turn_away(*id, reason).expect("a waiting job can be turned away");
             }
         }
     }
@@ -133,7 +134,7 @@ impl Rounds {
 
     /// Leases of jobs that take turns and were not told to stop, by id.
     fn leases<'a>(&'a self, view: &View<'a>) -> impl Iterator<Item = &'a Lease> {
-        let leases = view.state().leases().filter(|lease| lease.stop.is_none());
+        let leases = view.leases().filter(|lease| lease.stop.is_none());
         leases.filter(|lease| self.roster.row(lease.job).is_some())
     }
 
@@ -148,7 +149,7 @@ impl Rounds {
                 continue;
             }
             // Nobody can come back to a node that takes no new jobs: who is there stays.
-            if lease.placement.parts.iter().any(|part| !view.node(part.node).usable()) {
+            if lease.placement.parts.iter().any(|part| !view.node(part.node).is_some_and(Node::usable)) {
                 walk.pass(lease.job);
                 round.kept.push(lease.id);
                 round.turns.push(Turn { team: Team::alone(lease.job), model });
@@ -243,7 +244,7 @@ impl Rounds {
         });
         turns.dedup();
         turns.into_iter().for_each(|turn| self.resume(view, plan, turn));
-        let stopping = || view.state().leases().any(|lease| lease.stop.is_some());
+        let stopping = || view.leases().any(|lease| lease.stop.is_some());
         if self.rules.reuse && view.round().is_some() && !stopping() {
             self.fill(view, plan);
         }
@@ -297,7 +298,7 @@ impl Rounds {
             }
         }
         if !turns.is_empty() {
-            plan.take_turns(false, turns);
+            plan.take_turns(turns);
         }
     }
 
@@ -315,7 +316,7 @@ impl Rounds {
             return;
         }
         // The rule by which the roster tells whether several roles fit at all.
-        if let Ok(placement) = place_job(&BestFit, plan.free_mut(), spec) {
+        if let Ok(placement) = place_job(&BestFit, plan, spec) {
             let room = "it was free a moment ago";
             match trial {
                 true => plan.claim(placement).expect(room),

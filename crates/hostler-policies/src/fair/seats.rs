@@ -45,7 +45,7 @@ pub(super) fn place_team(
     let Some(second) = turn.team.second else {
         return Some(vec![(first.id, Arc::new(whole))]);
     };
-    let mem = view.model(turn.model).mem;
+    let mem = view.model(turn.model)?.mem;
     let halves = halve(&whole, mem);
     let beside = beside(&halves, &view.job(second)?.spec)?;
     Some(vec![(first.id, Arc::new(halves)), (second, Arc::new(beside))])

@@ -132,7 +132,7 @@ struct Reservations<'a> {
 impl<'a> Reservations<'a> {
     /// Gives a job its reservation, and starts it if that is for now.
     fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
-        let placed = self.hopeless.place(self.place, plan.free_mut(), &job.spec);
+        let placed = self.hopeless.place(self.place, plan, &job.spec);
         let Some(wanted) = placed else {
             explain_no_capacity(plan, job);
             self.unplanned.push(job);

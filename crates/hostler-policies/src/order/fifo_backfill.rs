@@ -133,7 +133,7 @@ struct Gaps<'a> {
 impl<'a> Gaps<'a> {
     /// Starts a job if it fits and does not delay the head; else tells it why not.
     fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
-        let Some(placement) = self.hopeless.place(self.place, plan.free_mut(), &job.spec) else {
+        let Some(placement) = self.hopeless.place(self.place, plan, &job.spec) else {
             explain_no_capacity(plan, job);
             return false;
         };
@@ -232,9 +232,9 @@ fn beside(
         return Some(wanted);
     }
     let other = place_job(place, later, spec).ok()?;
-    let free = plan.free_mut();
-    free.book(&other).ok()?;
-    free.release(&other);
+    if !plan.has_room(&other) {
+        return None;
+    }
     later.book(&other).expect("the rule chose free resources");
     Some(other)
 }

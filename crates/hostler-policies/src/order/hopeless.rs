@@ -8,7 +8,7 @@ use hostler_core::capacity::Capacity;
 use hostler_core::id::NodeId;
 use hostler_core::job::{Demand, JobSpec, Locality};
 use hostler_core::placement::Placement;
-use hostler_core::stage::{Place, may_fit, place_job};
+use hostler_core::stage::{Place, Room, may_fit, place_job};
 
 use crate::limits::HOPELESS_MAX;
 
@@ -37,13 +37,13 @@ impl Hopeless {
     pub(super) fn place(
         &mut self,
         place: &dyn Place,
-        free: &mut Capacity,
+        room: &mut impl Room,
         spec: &JobSpec,
     ) -> Option<Placement> {
-        if self.rules_out(spec) || !may_fit(free, spec) {
+        if self.rules_out(spec) || !may_fit(room.free(), spec) {
             return None;
         }
-        let placed = place_job(place, free, spec);
+        let placed = place_job(place, room, spec);
         placed.map_err(|short| self.note(spec, short.fit)).ok()
     }
 

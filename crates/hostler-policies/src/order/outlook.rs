@@ -34,7 +34,7 @@ impl News {
         plan: &mut Plan<'_>,
         place: &dyn Place,
     ) -> Vec<JobId> {
-        let journal = view.state().journal();
+        let journal = view.journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
         self.seen = Some(journal.end());
         let freed = changes.map(freed);
@@ -47,7 +47,7 @@ impl News {
         came.retain(|id| {
             let job = view.job(*id).expect("a waiting job is not over");
             match self.empty_cluster.objection(view, &job.spec, place) {
-                Some(reason) => plan.reject(*id, reason).is_err(),
+                Some(reason) => plan.turn_away(*id, reason).is_err(),
                 None => true,
             }
         });
@@ -164,8 +164,8 @@ pub(super) fn blocked<'a>(
     if plan.has_job(id) {
         return None;
     }
-    let job = view.state().job(id).expect("a waiting job is not over");
-    let Some(placement) = hopeless.place(place, plan.free_mut(), &job.spec) else {
+    let job = view.job(id).expect("a waiting job is not over");
+    let Some(placement) = hopeless.place(place, plan, &job.spec) else {
         return Some(job);
     };
     let at = believed_end(view, job, &placement, view.now());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hostler_core::capacity::Capacity;
 use hostler_core::placement::Placement;
-use hostler_core::state::ClusterState;
+use hostler_core::view::View;
 
 use super::class_access::{Class, Fleet};
 
@@ -48,11 +48,11 @@ impl Booked {
     }
 
     /// Takes in a placement that was booked after the count.
-    pub(super) fn take(&mut self, state: &ClusterState, placement: &Placement) {
+    pub(super) fn take(&mut self, view: &View<'_>, placement: &Placement) {
         for part in &placement.parts {
-            let class = state.node(part.node).spec.gpu_model;
+            let class = view.node(part.node).and_then(|node| node.spec.gpu_model);
             let Some(sums) = self.classes.get_mut(&class) else { continue };
-            let gpu = u64::from(state.gpu_of(part).0);
+            let gpu = u64::from(view.gpu_of(part).0);
             sums.gpu.free = sums.gpu.free.saturating_sub(gpu);
             sums.cpu.free = sums.cpu.free.saturating_sub(u64::from(part.cpu.0));
         }

@@ -113,8 +113,9 @@ impl Fleet {
         }
         self.count = view.nodes().len();
         let models = || self.nodes.keys().flatten().copied();
-        let highest = models().map(|model| view.model(model).tier).max();
-        let top = models().filter(|model| Some(view.model(*model).tier) == highest);
+        let tier = |model: ModelId| tier_of(view, model);
+        let highest = models().map(|model| tier(model)).max();
+        let top = models().filter(|model| Some(tier(*model)) == highest);
         self.top = top.fold(ModelSet::NONE, |set, model| set.with(ModelSet::one(model)));
         !added.is_empty()
     }
@@ -190,7 +191,7 @@ impl Rules {
         }
         let speed = |class: &Class| {
             let model = class.map(|model| {
-                let tier = view.model(model).tier;
+                let tier = tier_of(view, model);
                 (profile.map_or(tier, |profile| profile.on(model, gpus).0), tier)
             });
             model.map_or((0, 0, 0), |(speed, tier)| (1, speed, tier))
@@ -226,11 +227,15 @@ fn efficiency(view: &View<'_>, fleet: &Fleet, spec: &JobSpec) -> f64 {
     on_gpus.map(|gang| of_gang(&gang.demand)).fold(1.0, f64::max)
 }
 
+fn tier_of(view: &View<'_>, model: ModelId) -> u32 {
+    view.model(model).map_or(0, |model| model.tier)
+}
+
 fn speed_up(view: &View<'_>, feasible: &[Class], profile: &Profile, gpus: u32) -> f64 {
     let fits = |model: &ModelId| profile.fits(*model, gpus);
     let models = || feasible.iter().flatten().copied().filter(fits);
     let fastest = models().map(|model| profile.on(model, gpus)).max();
-    let cheapest = models().map(|model| (view.model(model).tier, profile.on(model, gpus))).min();
+    let cheapest = models().map(|model| (tier_of(view, model), profile.on(model, gpus))).min();
     let both = fastest.zip(cheapest);
     both.map_or(1.0, |(fast, (_, slow))| f64::from(fast.0) / f64::from(slow.0.max(1)))
 }

@@ -19,11 +19,11 @@ use super::class_access::{Fleet, Rules};
 use crate::place::best_fit::BestFit;
 use crate::place::scored::Role;
 
-/// Keeps the top class for high jobs and places by taste.
+/// Keeps the top class for high jobs and places by cost.
 pub(super) struct Reserving {
     rules: Rules,
     head: Head,
-    taste: Box<dyn CostModel>,
+    costs: Box<dyn CostModel>,
     fleet: Fleet,
     queue: Queue,
 }
@@ -56,8 +56,8 @@ impl Policy for Reserving {
 }
 
 impl Reserving {
-    pub(super) fn new(rules: Rules, head: Head, taste: Box<dyn CostModel>) -> Reserving {
-        Reserving { rules, head, taste, fleet: Fleet::default(), queue: Queue::default() }
+    pub(super) fn new(rules: Rules, head: Head, costs: Box<dyn CostModel>) -> Reserving {
+        Reserving { rules, head, costs, fleet: Fleet::default(), queue: Queue::default() }
     }
 
     /// Rejects newcomers that can never run.
@@ -66,7 +66,7 @@ impl Reserving {
         news.came.retain(|id| {
             let objection = empty_cluster.objection(pass.view, &queue.get(*id).spec, &BestFit);
             let Some(reason) = objection else { return true };
-            plan.reject(*id, reason).expect("a waiting job can be turned away");
+            plan.turn_away(*id, reason).expect("a waiting job can be turned away");
             pass.gone.insert(*id);
             false
         });
@@ -150,19 +150,18 @@ impl Reserving {
         if !may_fit(plan.free(), spec) {
             return false;
         }
-        let free = plan.free_mut();
         let booked = &mut pass.booked;
         if terms.ask_what_is_booked() {
-            booked.count(&self.fleet, free);
+            booked.count(&self.fleet, plan.free());
         }
         let spared = || booked.can_spare(&self.fleet, spec.gpu_milli(), self.rules.part);
         let kept = terms.kept.as_ref().filter(|_| !spared());
         let plans = kept.map_or(&terms.plans, |kept| &kept.plans);
-        let mut placed = place_job(&*self.taste, &self.fleet, booked, free, spec, plans);
+        let mut placed = place_job(&*self.costs, &self.fleet, booked, plan, spec, plans);
         if placed.is_err() && spec.gangs.len() > 1 && kept.is_none() {
-            // Roles that take each other's room by taste may fit together by the rule that said
+            // Roles that take each other's room by cost may fit together by the rule that said
             // that the job can run here at all.
-            placed = stage::place_job(&BestFit, free, spec);
+            placed = stage::place_job(&BestFit, plan, spec);
         }
         let Ok(placement) = placed else { return false };
         booked.take(pass.view, &placement);

@@ -1,6 +1,6 @@
 //! Where in its plans a job goes: the cheapest nodes of the first plan that holds it.
 //!
-//! What a node costs is a matter of taste, which is where the policies of this family differ.
+//! What a node costs is up to a [`CostModel`], which is where the policies of this family differ.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use hostler_core::capacity::Capacity;
 use hostler_core::id::NodeId;
 use hostler_core::job::{Demand, JobSpec, Locality};
 use hostler_core::placement::{Part, Placement};
-use hostler_core::stage::Shortfall;
+use hostler_core::stage::{Room, Shortfall};
 
 use super::booked::Booked;
 use super::class_access::{Class, Fleet, Plan, ClassOrder};
@@ -34,39 +34,24 @@ pub(super) struct Candidate<'a> {
     pub(super) high: bool,
 }
 
-/// Places all roles of a job, all or none. `free` is left as it was.
+/// Places all roles of a job, all or none, each by its plan.
 pub(super) fn place_job(
-    taste: &dyn CostModel,
+    costs: &dyn CostModel,
     fleet: &Fleet,
     booked: &Booked,
-    free: &mut Capacity,
+    room: &mut impl Room,
     spec: &JobSpec,
     plans: &[Plan],
 ) -> Result<Placement, Shortfall> {
-    let mut placement = Placement::default();
-    let mut shortfall = None;
-    for (at, (gang, plan)) in spec.gangs.iter().zip(plans).enumerate() {
-        let role = Role { gang: at as u32, demand: &gang.demand, count: gang.count };
-        match place_role(taste, fleet, booked, free, role, plan) {
-            Ok(parts) => {
-                for part in &parts {
-                    free.book_part(part).expect("the search chose free resources");
-                }
-                placement.parts.extend(parts);
-            }
-            Err(short) => {
-                shortfall = Some(Shortfall { fit: placement.tasks() + short.fit });
-                break;
-            }
-        }
-    }
-    free.release(&placement);
-    shortfall.map_or(Ok(placement), Err)
+    room.try_roles(spec, &mut |free, at, gang| {
+        let role = Role { gang: at, demand: &gang.demand, count: gang.count };
+        place_role(costs, fleet, booked, free, role, &plans[at as usize])
+    })
 }
 
 /// Places one role: in one class if one holds it whole, else over several in the plan's order.
 fn place_role(
-    taste: &dyn CostModel,
+    costs: &dyn CostModel,
     fleet: &Fleet,
     booked: &Booked,
     free: &Capacity,
@@ -74,10 +59,10 @@ fn place_role(
     plan: &Plan,
 ) -> Result<Vec<Part>, Shortfall> {
     let cost = |node: NodeId, tasks: u32| {
-        taste.cost(free, &Candidate { node, demand: role.demand, tasks, high: plan.high })
+        costs.cost(free, &Candidate { node, demand: role.demand, tasks, high: plan.high })
     };
     let nodes = |class| fleet.nodes(class).iter().copied();
-    let classes = in_turn(fleet, booked, plan, taste.class_weights(role.demand));
+    let classes = in_turn(fleet, booked, plan, costs.class_weights(role.demand));
     let (mut most, mut sum) = (0, 0u32);
     for class in &*classes {
         match cheapest(free, role, nodes(*class), cost) {

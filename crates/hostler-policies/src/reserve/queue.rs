@@ -75,7 +75,7 @@ impl Queue {
         rules: &Rules,
         grew: bool,
     ) -> News {
-        let journal = view.state().journal();
+        let journal = view.journal();
         let changes = self.seen.and_then(|seen| journal.since(seen)).filter(|_| !grew);
         self.seen = Some(journal.end());
         let mut news = News::default();
@@ -213,7 +213,8 @@ impl Queue {
 
 impl Shape {
     fn freed(&mut self, view: &View<'_>, free: &Capacity, node: NodeId) {
-        if self.classes.contains(&view.node(node).spec.gpu_model) {
+        let class = view.node(node).map(|node| node.spec.gpu_model);
+        if class.is_some_and(|class| self.classes.contains(&class)) {
             let slots = free.slots(node, &self.least, u32::MAX);
             self.bound = self.bound.saturating_add(slots);
         }

@@ -47,14 +47,14 @@ impl Policy for Naive {
         line.sort_by_key(|job| ((self.key)(job), job.id));
         for job in &line {
             if let Some(reason) = empty_cluster.objection(view, &job.spec, &*place) {
-                plan.reject(job.id, reason).expect("it waits");
+                plan.turn_away(job.id, reason).expect("it waits");
             }
         }
         for job in line {
             if plan.has_job(job.id) {
                 continue;
             }
-            match place_job(&*place, plan.free_mut(), &job.spec) {
+            match place_job(&*place, plan, &job.spec) {
                 Ok(placement) => {
                     plan.start(job.id, placement).expect("it fits");
                 }
@@ -151,7 +151,7 @@ fn fixture(text: &str, second_role: &[bool]) -> Fixture {
         if *second {
             let spec = Arc::make_mut(spec);
             let mut server = spec.gangs[0].clone();
-            (server.count, server.min_count) = (1, 1);
+            server.count = 1;
             spec.gangs = Box::new([spec.gangs[0].clone(), server]);
         }
     }

@@ -17,7 +17,6 @@ pub(crate) fn spec(tenant: u32, group: u32, user_estimate: Option<u64>) -> JobSp
         gangs: Box::<[Gang]>::default(),
         priority: 0,
         deadline: None,
-        value: 0,
         time_limit: None,
         user_estimate: user_estimate.map(Span::from_secs),
         elastic: None,
@@ -25,6 +24,7 @@ pub(crate) fn spec(tenant: u32, group: u32, user_estimate: Option<u64>) -> JobSp
         sharing: Sharing::Never,
         profile: None,
         work: None,
+        ..JobSpec::default()
     }
 }
 

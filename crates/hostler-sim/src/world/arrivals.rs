@@ -18,6 +18,7 @@ pub trait Arrivals {
 /// Jobs from a list.
 pub struct Listed {
     jobs: Vec<(Time, Arc<JobSpec>)>,
+    first: u32,
     next: u32,
 }
 
@@ -25,7 +26,12 @@ impl Listed {
     /// The jobs of a list that is sorted by time.
     pub fn new(jobs: Vec<(Time, Arc<JobSpec>)>) -> Listed {
         assert!(jobs.is_sorted_by_key(|(at, _)| *at), "jobs are listed in order of submission");
-        Listed { jobs, next: 0 }
+        Listed { jobs, first: 0, next: 0 }
+    }
+
+    /// The same; the first of them has this number.
+    pub fn numbered_from(self, first: JobId) -> Listed {
+        Listed { first: first.0, ..self }
     }
 }
 
@@ -36,7 +42,7 @@ impl Arrivals for Listed {
 
     fn take(&mut self) -> Option<(JobId, Arc<JobSpec>)> {
         let (_, spec) = self.jobs.get(self.next as usize)?;
-        let id = JobId(self.next);
+        let id = JobId(self.first + self.next);
         self.next += 1;
         Some((id, Arc::clone(spec)))
     }

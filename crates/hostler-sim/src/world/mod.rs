@@ -5,6 +5,7 @@
 
 mod arrivals;
 mod faults;
+mod fork;
 mod lifecycle;
 mod queue;
 mod reports;
@@ -21,6 +22,7 @@ pub use faults::{InjectedFault, Report, ReportFault};
 pub use truth::{Oracle, Truth, Use};
 
 use faults::Faults;
+use hostler_core::ability::Abilities;
 use hostler_core::cluster::{GpuModel, NodeSpec, Power, Tenant};
 use hostler_core::decision::Decision;
 use hostler_core::event::Event;
@@ -57,6 +59,8 @@ pub struct Site {
     pub faults: Vec<InjectedFault>,
     /// Speeds that the scheduler is told; the true ones if none.
     pub told_speeds: Option<BTreeMap<ProfileKey, Profile>>,
+    /// What can be done with jobs and machines there.
+    pub abilities: Abilities,
 }
 
 /// The simulated world.
@@ -152,7 +156,10 @@ impl<Source: Arrivals> World<Source> {
         let profiles = profiles.iter();
         let profiles =
             profiles.map(|(key, profile)| Event::Profiled { key: *key, profile: profile.clone() });
-        models.chain(tenants).chain(nodes).chain(profiles).collect()
+        let abilities = self.site.abilities;
+        let limited = abilities != Abilities::default();
+        let abilities = limited.then_some(Event::AbilitiesChanged { abilities });
+        abilities.into_iter().chain(models).chain(tenants).chain(nodes).chain(profiles).collect()
     }
 
     fn happen(&mut self, coming: Coming, events: &mut Vec<Event>) {
@@ -203,7 +210,7 @@ impl<Source: Arrivals> Executor for World<Source> {
     fn submit(&mut self, at: Time, decision: &Decision) {
         self.now = at;
         match decision {
-            Decision::Start { lease, job, placement } => {
+            Decision::Start { lease, job, placement, .. } => {
                 self.drop_forgotten(*job);
                 let base = self.safe.get(job).copied().unwrap_or(Span::ZERO);
                 let spec =
@@ -213,9 +220,7 @@ impl<Source: Arrivals> Executor for World<Source> {
                 self.queue.push(at + self.site.physics.start_delay, Coming::Start(*lease));
             }
             Decision::Stop { lease, how, .. } => self.stop(*lease, *how),
-            Decision::Resize { lease, placement } | Decision::SetShare { lease, placement } => {
-                self.move_to(*lease, placement);
-            }
+            Decision::Resize { lease, placement } => self.move_to(*lease, placement),
             Decision::SetPower { node, power } => {
                 let (delay, power) = match power {
                     Power::Sleeping => (Span::ZERO, Power::Sleeping),
@@ -227,11 +232,12 @@ impl<Source: Arrivals> Executor for World<Source> {
             Decision::Reject { job, .. } => {
                 self.specs.remove(job.0);
             }
-            Decision::Admit { .. }
-            | Decision::Extend { .. }
-            | Decision::Repartition { .. }
+            // A device has no state of its own here: how it is divided is the state's business.
+            Decision::Repartition { .. }
+            | Decision::SetAside { .. }
             | Decision::Hold { .. }
             | Decision::Solve { .. }
+            | Decision::BeginRound
             | Decision::Turns { .. }
             | Decision::WakeAt { .. } => {}
         }

@@ -63,6 +63,12 @@ impl Stay {
         self.version += 1;
     }
 
+    /// Goes on at `at` with so much work of this stay done.
+    pub(super) fn resume(&mut self, worked: Span, at: Time) {
+        (self.worked, self.seen) = (worked, at);
+        self.version += 1;
+    }
+
     /// Counts the work up to `now`.
     pub(super) fn account(&mut self, now: Time) {
         if self.doing == Doing::Working {

@@ -1,5 +1,6 @@
 //! What really is, and what no policy may see: true run times and true use of GPUs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::id::JobId;
@@ -10,9 +11,22 @@ use hostler_core::units::{Mib, Milli, Span};
 /// True run time at reference speed of every job, by id, and what it uses of its GPUs.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    runs: Arc<[Span]>,
+    runs: Runs,
     /// Empty where nobody knows; sharing then costs nothing.
     uses: Arc<[Use]>,
+}
+
+/// True run times: of jobs that count up from zero, or of some.
+#[derive(Clone, Debug)]
+enum Runs {
+    Listed(Arc<[Span]>),
+    Some(Arc<BTreeMap<JobId, Span>>),
+}
+
+impl Default for Runs {
+    fn default() -> Runs {
+        Runs::Listed(Arc::default())
+    }
 }
 
 /// What a job really uses of each device that it holds a part of, when it is alone there.
@@ -27,7 +41,12 @@ pub struct Use {
 impl Truth {
     /// Run times in the order of job ids.
     pub fn new(runs: impl IntoIterator<Item = Span>) -> Truth {
-        Truth { runs: runs.into_iter().collect(), uses: Arc::default() }
+        Truth { runs: Runs::Listed(runs.into_iter().collect()), uses: Arc::default() }
+    }
+
+    /// Run times of some jobs, whatever their numbers.
+    pub fn of(runs: impl IntoIterator<Item = (JobId, Span)>) -> Truth {
+        Truth { runs: Runs::Some(Arc::new(runs.into_iter().collect())), uses: Arc::default() }
     }
 
     /// The same with what every job uses of its GPUs, in the order of job ids.
@@ -45,9 +64,12 @@ impl Truth {
         self.uses.get(job.index()).copied().unwrap_or_default()
     }
 
-    /// True run time of a job.
+    /// True run time of a job; as good as none for one that is not known.
     pub fn run(&self, job: JobId) -> Span {
-        self.runs[job.index()]
+        match &self.runs {
+            Runs::Listed(runs) => runs.get(job.index()).copied().unwrap_or_default(),
+            Runs::Some(runs) => runs.get(&job).copied().unwrap_or_default(),
+        }
     }
 }
 

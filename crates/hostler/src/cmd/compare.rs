@@ -12,7 +12,6 @@ use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
 use hostler_sim::report::data::{self, Column, Report, Run, Spread};
 use hostler_sim::report::{render, table, thin};
-use hostler_sim::run;
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -51,7 +50,7 @@ pub fn run(args: &Compare) -> Result<()> {
     if !loads.is_empty() {
         return loads::run(args, loads, &chosen, &loaded, notes);
     }
-    let results = simulate_all(&chosen, &loaded.workload, args);
+    let results = simulate_all(&chosen, &loaded.workload, args)?;
     results.iter().flat_map(|result| &result.warnings).for_each(say);
     let json = args.json.then(|| {
         let runs: Vec<&RunJson> = results.iter().map(|result| &result.json).collect();
@@ -195,26 +194,27 @@ fn keep_applicable(
 }
 
 /// Runs all simulations on as many threads as there are cores. Results come in the order asked.
-fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Vec<Compared> {
+fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Result<Vec<Compared>> {
     let width = chosen.iter().map(|chosen| chosen.def.kind.len()).max().unwrap_or(0);
     let bars = Bars::new(width);
     let jobs = workload.job_count() as u64;
     let bars: Vec<ProgressBar> =
         chosen.iter().map(|chosen| bars.jobs(chosen.def.kind, jobs)).collect();
-    pool::run(chosen.len(), args.threads, |at, _: &mut ()| {
+    let results = pool::run(chosen.len(), args.threads, |at, _: &mut ()| {
         bars[at].reset_elapsed();
         let result = simulate_one(&chosen[at], workload, &bars[at]);
         bars[at].finish();
         result
-    })
+    });
+    results.into_iter().collect()
 }
 
-fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Compared {
+fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Result<Compared> {
     let until = plots_end(workload);
     let pictures = (Series::ending(until), Heat::ending(until));
     let watch = ((Metrics::default(), Counter::new(bar.clone())), pictures);
     let started = Instant::now();
-    let finished = run::simulate(workload, chosen.build(), watch, None);
+    let finished = super::simulated(chosen, workload, watch, None)?;
     let wall_s = started.elapsed().as_secs_f64();
     let ((metrics, _), (series, heat)) = finished.watch;
     let warnings = warnings(&finished.state, chosen);
@@ -253,7 +253,7 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Comp
         wall_s,
         peak_rss_mib: memory::peak_rss_mib(),
     };
-    Compared { json, run, warnings }
+    Ok(Compared { json, run, warnings })
 }
 
 /// Plots over time show the time of arrivals and as much again: the longest jobs go on for days,

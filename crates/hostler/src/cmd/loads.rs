@@ -9,7 +9,6 @@ use hostler_core::metrics::{Metrics, Summary};
 use hostler_sim::lower::Workload;
 use hostler_sim::report::data::{Report, Run};
 use hostler_sim::report::loads::{self, LoadReport};
-use hostler_sim::run;
 use hostler_sim::trace::TraceError;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -116,7 +115,7 @@ fn simulate_all(
             *kept = Some((load, workloads.at(load)?));
         }
         let (_, workload) = kept.as_ref().expect("it was put there just now");
-        let result = simulate_one(policy, workload, &bars[load]);
+        let result = simulate_one(policy, workload, &bars[load])?;
         if left[load].fetch_sub(1, Ordering::Relaxed) == 1 {
             bars[load].finish();
         }
@@ -136,10 +135,14 @@ fn simulate_all(
 }
 
 /// One run in numbers, and warnings.
-fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (RunJson, Vec<String>) {
+fn simulate_one(
+    chosen: &Chosen,
+    workload: &Workload,
+    bar: &ProgressBar,
+) -> Result<(RunJson, Vec<String>)> {
     let watch = (Metrics::default(), Counter::new(bar.clone()));
     let started = Instant::now();
-    let finished = run::simulate(workload, chosen.build(), watch, None);
+    let finished = super::simulated(chosen, workload, watch, None)?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut summary = finished.watch.0.summary(&finished.state);
     summary.contention = finished.contention;
@@ -154,7 +157,7 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> (Run
         wall_s,
         peak_rss_mib: memory::peak_rss_mib(),
     };
-    (run, warnings(&finished.state, chosen))
+    Ok((run, warnings(&finished.state, chosen)))
 }
 
 fn report(

@@ -30,14 +30,29 @@ mod token;
 mod top;
 mod trace;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use hostler_core::watch::Watch;
 use hostler_live::job::JobAction;
+use hostler_sim::lower::Workload;
+use hostler_sim::run::{self, Finished, Log};
 pub use simulate::RunJson;
 
 use crate::cli::{Cli, Command, LiveCommand};
+use crate::settings::Chosen;
+
+/// Runs a workload under a policy. One that breaks a rule of the cluster ends the run.
+fn simulated<Watcher: Watch>(
+    chosen: &Chosen,
+    workload: &Workload,
+    watch: Watcher,
+    log: Option<Log>,
+) -> Result<Finished<Watcher>> {
+    let finished = run::simulate(workload, chosen.build(), watch, log);
+    finished.with_context(|| format!("policy `{}` breaks a rule of the cluster", chosen.def.kind))
+}
 
 /// Runs the command.
-pub fn run(cli: Cli) -> Result<()> {
+pub fn execute(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -15,7 +15,7 @@ use hostler_core::record::Record;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
-use hostler_sim::run::{self, Log};
+use hostler_sim::run::Log;
 use serde::Serialize;
 
 use crate::cli::Simulate;
@@ -65,7 +65,7 @@ pub fn run(args: &Simulate) -> Result<()> {
     let bar = Bars::new(0).jobs(chosen.def.kind, loaded.workload.job_count() as u64);
     let watch = ((Metrics::default(), Rejected::default()), Counter::new(bar.clone()));
     let started = Instant::now();
-    let finished = run::simulate(&loaded.workload, chosen.build(), watch, log);
+    let finished = super::simulated(&chosen, &loaded.workload, watch, log)?;
     let wall_s = started.elapsed().as_secs_f64();
     bar.finish_and_clear();
     if let Some(sink) = sink {

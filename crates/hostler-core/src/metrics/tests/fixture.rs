@@ -40,8 +40,8 @@ impl Policy for Script {
                     plan.stop(LeaseId(lease), StopHow::Kill, StopWhy::Preempted).unwrap()
                 }
                 Act::Resize(lease, placement) => plan.resize(LeaseId(lease), placement).unwrap(),
-                Act::Reject(job) => plan.reject(JobId(job), Reason::OverQuota).unwrap(),
-                Act::Sleep(node) => plan.set_power(NodeId(node), Power::Sleeping),
+                Act::Reject(job) => plan.turn_away(JobId(job), Reason::NoSuchModel).unwrap(),
+                Act::Sleep(node) => plan.set_power(NodeId(node), Power::Sleeping).unwrap(),
             }
         }
     }
@@ -63,7 +63,7 @@ impl<Watcher: Watch> World<Watcher> {
         let mut world = World { engine, acts, now };
         let tenant = |id: u32, name: &str| Event::TenantAdded {
             tenant: TenantId(id),
-            spec: Tenant { name: name.into(), weight: 1 },
+            spec: Tenant::named(name),
         };
         let mut events = vec![gpu_model(), tenant(0, "red"), tenant(1, "blue")];
         let nodes = nodes.iter().enumerate();
@@ -76,10 +76,10 @@ impl<Watcher: Watch> World<Watcher> {
     pub(super) fn step(&mut self, at: u64, mut events: Vec<Event>, acts: Vec<Act>) {
         self.now = Time::from_secs(at);
         if !acts.is_empty() {
-            events.push(Event::Timer);
+            events.push(Event::RoundEnded);
         }
         *self.acts.lock().unwrap() = acts;
-        self.engine.step(self.now, events);
+        self.engine.step(self.now, events).unwrap();
         assert!(self.acts.lock().unwrap().is_empty(), "the policy was asked");
     }
 
@@ -98,9 +98,7 @@ fn gpu_model() -> Event {
         spec: GpuModel {
             name: "h200".into(),
             mem: Mib(1000),
-            sms: 0,
             tier: 0,
-            nvlink: false,
             mig_slices: 0,
             idle_watts: 100,
             busy_watts: 500,
@@ -119,7 +117,6 @@ pub(super) fn node_up(id: u32, gpus: u32) -> Event {
             gpus,
             island_gpus: 0,
             rack: 0,
-            nic_mbps: 0,
             base_watts: 200,
         },
     }
@@ -135,7 +132,6 @@ pub(super) fn job(name: &str, gpu: u32) -> JobSpec {
         gangs: [gang(1, gpu)].into(),
         priority: 0,
         deadline: None,
-        value: 0,
         time_limit: None,
         user_estimate: None,
         elastic: None,
@@ -143,6 +139,7 @@ pub(super) fn job(name: &str, gpu: u32) -> JobSpec {
         sharing: Sharing::Never,
         profile: None,
         work: None,
+        ..JobSpec::default()
     }
 }
 
@@ -150,7 +147,6 @@ pub(super) fn gang(count: u32, gpu: u32) -> Gang {
     Gang {
         role: Role::Worker,
         count,
-        min_count: count,
         demand: Demand { gpu: Milli(gpu), cpu: Milli(1000), ..Demand::default() },
     }
 }

@@ -251,7 +251,8 @@ fn nodes_that_are_down_are_not_available_and_sleeping_ones_draw_nothing() {
 fn a_resized_stay_is_one_stay_with_exact_use() {
     let mut world = World::new(Metrics::default(), &[2]);
     let elastic = JobSpec {
-        gangs: [crate::job::Gang { min_count: 1, ..gang(2, 1000) }].into(),
+        gangs: [gang(2, 1000)].into(),
+        elastic: Some(crate::job::Elastic { min: 1, max: 2 }),
         ..job("a", 0)
     };
     world.step(0, vec![submit(0, elastic)], vec![Act::Start(0, whole(0, &[0]))]);

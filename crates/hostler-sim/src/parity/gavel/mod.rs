@@ -263,7 +263,7 @@ fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> (Engine<()>, u64) {
         }
         let mut facts = Some(events);
         while let Some(events) = facts.take() {
-            for decision in engine.step(at, events) {
+            for decision in engine.step(at, events).expect("the policy keeps the rules") {
                 world.submit(at, &decision);
             }
             let asked = engine.state().solve_asked();
@@ -308,11 +308,10 @@ fn spec(job: usize, row: &GavelJob) -> JobSpec {
         tenant: TenantId(0),
         group: None,
         kind: JobKind::Training,
-        gangs: Box::new([Gang { role: Role::Worker, count, min_count: count, demand }]),
+        gangs: Box::new([Gang { role: Role::Worker, count, demand }]),
         // Solvers are told the weight itself.
         priority: row.weight.round().max(1.0) as i32,
         deadline: None,
-        value: 0,
         time_limit: None,
         user_estimate: None,
         elastic: None,
@@ -321,6 +320,7 @@ fn spec(job: usize, row: &GavelJob) -> JobSpec {
         sharing: Sharing::Willing,
         profile: None,
         work: Some(row.steps),
+        ..JobSpec::default()
     }
 }
 
@@ -328,9 +328,7 @@ fn site(speeds: &Throughputs, options: &Options) -> Site {
     let model = |(tier, name): (usize, &&str)| GpuModel {
         name: (**name).into(),
         mem: GPU_MEM,
-        sms: 0,
         tier: tier as u32,
-        nvlink: false,
         mig_slices: 0,
         idle_watts: 0,
         busy_watts: 0,
@@ -345,7 +343,6 @@ fn site(speeds: &Throughputs, options: &Options) -> Site {
         gpus: 1,
         island_gpus: 0,
         rack: 0,
-        nic_mbps: 0,
         base_watts: 0,
     };
     let nodes = options.gpus.iter().enumerate();
@@ -355,6 +352,6 @@ fn site(speeds: &Throughputs, options: &Options) -> Site {
     let profiles =
         profiles.map(|(key, profile)| (hostler_core::id::ProfileKey(key as u32), profile));
     let physics = Physics { profiles: profiles.collect(), ..Physics::default() };
-    let tenants = vec![Tenant { name: "all".into(), weight: 1 }];
+    let tenants = vec![Tenant::named("all")];
     Site { models, tenants, nodes, physics, ..Site::default() }
 }

@@ -340,7 +340,7 @@ impl Executor for RoundWorld {
 
     fn submit(&mut self, _: Time, decision: &Decision) {
         match decision {
-            Decision::Start { lease, job, placement } => {
+            Decision::Start { lease, job, placement, .. } => {
                 let part = placement.parts.first().expect("every job has GPUs");
                 let model = self.workload.site.nodes[part.node.index()].gpu_model;
                 let model = model.expect("every node has GPUs");
@@ -360,11 +360,10 @@ impl Executor for RoundWorld {
                     lost,
                 });
             }
-            Decision::Admit { .. }
-            | Decision::Reject { .. }
+            Decision::Reject { .. }
+            | Decision::SetAside { .. }
             | Decision::Resize { .. }
-            | Decision::Extend { .. }
-            | Decision::SetShare { .. }
+            | Decision::BeginRound
             | Decision::Repartition { .. }
             | Decision::SetPower { .. }
             | Decision::Hold { .. }

@@ -22,6 +22,7 @@ use hostler_core::policy::Policy;
 use hostler_core::predict::UserEstimate;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span, Time};
+use hostler_core::verify::Violation;
 use hostler_core::watch::Watch;
 pub use table::{Pai2020Job, read, read_from};
 
@@ -122,6 +123,9 @@ pub enum Pai2020Error {
         /// The job.
         job: i64,
     },
+    /// The policy breaks a rule of the cluster.
+    #[error("the policy breaks a rule of the cluster: {0}")]
+    Violation(#[from] Violation),
     /// More jobs than ties can be broken for.
     #[error("{0} jobs; at most {JOBS_MAX} are supported")]
     TooMany(usize),
@@ -181,7 +185,7 @@ pub fn run_with_waits(
     }
     let truth = Truth::new(rows.iter().map(|row| Span::from_secs(row.duration)));
     let mut engine = Engine::new(policy, Tally::default()).with_predictor(Box::new(UserEstimate));
-    executor::run(&mut World::new(site, Listed::new(jobs), truth), &mut engine);
+    executor::run(&mut World::new(site, Listed::new(jobs), truth), &mut engine)?;
     let events = engine.events();
     let (_, mut tally) = engine.into_parts();
     let waits = std::mem::take(&mut tally.waits);
@@ -247,10 +251,9 @@ fn spec(row: &Pai2020Job, rank: Rank, tie: u64) -> Result<JobSpec, Pai2020Error>
         tenant: TenantId(0),
         group: None,
         kind: JobKind::Training,
-        gangs: Box::new([Gang { role: Role::Worker, count, min_count: count, demand }]),
+        gangs: Box::new([Gang { role: Role::Worker, count, demand }]),
         priority: 0,
         deadline: None,
-        value: 0,
         time_limit: None,
         user_estimate: key,
         elastic: None,
@@ -258,6 +261,7 @@ fn spec(row: &Pai2020Job, rank: Rank, tie: u64) -> Result<JobSpec, Pai2020Error>
         sharing: Sharing::Never,
         profile: None,
         work: None,
+        ..JobSpec::default()
     })
 }
 
@@ -280,7 +284,6 @@ fn site(cluster: Cluster) -> Site {
         gpus: u32::from(model.is_some()),
         island_gpus: 0,
         rack: 0,
-        nic_mbps: 0,
         base_watts: 0,
     };
     let nodes = match cluster {
@@ -299,14 +302,12 @@ fn site(cluster: Cluster) -> Site {
     let models = ["MISC", "T4", "P100", "V100"].map(|name| GpuModel {
         name: name.into(),
         mem: Mib(0),
-        sms: 0,
         tier: 0,
-        nvlink: false,
         mig_slices: 0,
         idle_watts: 0,
         busy_watts: 0,
     });
-    let tenants = vec![Tenant { name: "all".into(), weight: 1 }];
+    let tenants = vec![Tenant::named("all")];
     Site { models: models.into(), tenants, nodes, ..Site::default() }
 }
 

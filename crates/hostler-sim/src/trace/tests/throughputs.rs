@@ -38,9 +38,7 @@ pub(super) fn models(names: &[&str]) -> Vec<GpuModel> {
     let model = |name: &&str| GpuModel {
         name: (*name).into(),
         mem: Mib(1),
-        sms: 0,
         tier: 0,
-        nvlink: false,
         mig_slices: 0,
         idle_watts: 0,
         busy_watts: 0,

@@ -106,7 +106,7 @@ fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Story
     let mut engine =
         Engine::new(chosen.build(), Story::default()).with_predictor(Box::new(UserEstimate));
     let mut world = World::new(site, Listed::new(jobs), truth);
-    executor::run(&mut world, &mut engine);
+    executor::run(&mut world, &mut engine)?;
     engine.into_parts().1
 }
 

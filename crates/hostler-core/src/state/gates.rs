@@ -1,0 +1,401 @@
+//! Gates inside the state: who is let through to the policy, and who is let through next.
+//!
+//! A job that is let through counts against its tenant's quota and its array's limit until it is
+//! over. Those who wait for room are let through in order of submission.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Change, ClusterState};
+use crate::gate::{After, AfterWhen, Gate};
+use crate::id::{JobId, TenantId};
+use crate::job::{Ending, Job, Phase};
+use crate::reason::Reason;
+use crate::units::Time;
+
+/// Who waits at which gate, and what those use that were let through. But for `paused`, all of it
+/// follows from the jobs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct GateBook {
+    /// What jobs still wait for.
+    needs: BTreeMap<JobId, Vec<After>>,
+    /// Who waits for a job.
+    dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// When pauses end.
+    pub(super) paused: BTreeSet<(Time, JobId)>,
+    set_aside: BTreeSet<JobId>,
+    /// By number.
+    tenants: Vec<Room>,
+    arrays: BTreeMap<JobId, Room>,
+}
+
+/// What is used of a limit, and who waits for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Room {
+    /// Jobs of an array, or thousandths of GPUs of a tenant's jobs.
+    used: u64,
+    waiting: BTreeSet<JobId>,
+}
+
+impl Room {
+    /// Whether so much more is within the limit, and nobody came before.
+    fn admits(&self, job: JobId, more: u64, most: Option<u64>) -> bool {
+        let first = self.waiting.first().is_none_or(|first| *first >= job);
+        more == 0 || (first && most.is_none_or(|most| self.used + more <= most))
+    }
+}
+
+impl ClusterState {
+    /// Thousandths of GPUs of a tenant's jobs that were let through to the policy.
+    pub fn let_through(&self, tenant: TenantId) -> u64 {
+        self.gates.tenants.get(tenant.index()).map_or(0, |room| room.used)
+    }
+
+    /// What a job still waits for.
+    pub fn needs(&self, job: JobId) -> &[After] {
+        self.gates.needs.get(&job).map_or(&[], Vec::as_slice)
+    }
+
+    /// When the next pause ends.
+    pub(crate) fn next_resume(&self) -> Option<Time> {
+        self.gates.paused.first().map(|(until, _)| *until)
+    }
+
+    /// Lets a new job through, or keeps it back: whether it waits for the policy.
+    pub(super) fn admit_new(&mut self, job: &mut Job) {
+        let unmet = job.spec.after.iter().filter(|after| !self.is_met(after)).copied();
+        let unmet: Vec<After> = unmet.collect();
+        if !unmet.is_empty() {
+            for after in &unmet {
+                self.gates.dependents.entry(after.job).or_default().insert(job.id);
+            }
+            self.gates.needs.insert(job.id, unmet);
+            job.gates.close(Gate::After);
+        } else if let Some(gate) = self.full_gate(job) {
+            job.gates.close(gate);
+            self.room_mut(job, gate).waiting.insert(job.id);
+        } else {
+            self.count(job, true);
+        }
+        if !job.gates.is_open() {
+            job.phase = Phase::Held;
+            job.reason = self.reason_of(job);
+        }
+    }
+
+    /// Closes a gate of a job that waits or is held already; of one that runs, none.
+    pub(super) fn close_gate(&mut self, id: JobId, gate: Gate) -> bool {
+        let Some(mut job) = self.jobs.take(id.0) else { return false };
+        let waits = job.phase == Phase::Pending;
+        if waits {
+            self.pending.remove(&id);
+            self.journal.push(Change::Unqueued(id));
+            self.hold(&mut job);
+            self.count(&job, false);
+        }
+        if job.phase == Phase::Held {
+            self.leave_rooms(&mut job);
+            job.gates.close(gate);
+            job.reason = self.reason_of(&job);
+        }
+        let (tenant, array) = (job.spec.tenant, job.spec.array.map(|array| array.first));
+        let held = job.phase == Phase::Held;
+        self.jobs.put_back(id.0, job);
+        if waits {
+            self.let_next_through(tenant, array);
+        }
+        held
+    }
+
+    /// Opens a gate of a job that is held, and lets it through if that was the last.
+    pub(super) fn open_gate(&mut self, id: JobId, gate: Gate) {
+        let Some(mut job) = self.jobs.take(id.0) else { return };
+        job.gates.open(gate);
+        let mut through = false;
+        if job.phase == Phase::Held {
+            if !job.gates.holds_by_itself() {
+                self.leave_rooms(&mut job);
+                match self.full_gate(&job) {
+                    Some(gate) => {
+                        job.gates.close(gate);
+                        self.room_mut(&job, gate).waiting.insert(id);
+                    }
+                    None => {
+                        self.count(&job, true);
+                        through = true;
+                    }
+                }
+            }
+            job.reason = self.reason_of(&job);
+            if through {
+                job.ledger.waited += self.now.since(job.phase_since);
+            }
+        }
+        self.jobs.put_back(id.0, job);
+        if through {
+            self.requeue(id, Reason::New);
+        }
+    }
+
+    /// A person holds a job back, or lets it go.
+    pub(super) fn hold_changed(&mut self, id: JobId, held: bool) {
+        self.note_change();
+        if self.job(id).is_none() {
+            self.stale_events += 1;
+        } else if held {
+            self.close_gate(id, Gate::Person);
+        } else {
+            // What fits nowhere is looked at again, and told why again.
+            if self.gates.set_aside.remove(&id) {
+                self.open_gate(id, Gate::NoNode);
+            }
+            self.open_gate(id, Gate::Person);
+        }
+    }
+
+    pub(super) fn paused(&mut self, id: JobId, until: Time) {
+        self.note_change();
+        if self.close_gate(id, Gate::Pause) {
+            self.gates.paused.retain(|(_, job)| *job != id);
+            self.gates.paused.insert((until, id));
+        } else {
+            self.stale_events += 1;
+        }
+    }
+
+    /// Lets jobs go whose pause is over by now; whether there were any.
+    pub(super) fn resume_paused(&mut self) -> bool {
+        let mut any = false;
+        while let Some((_, id)) = self.gates.paused.first().filter(|(at, _)| *at <= self.now) {
+            let id = *id;
+            self.gates.paused.pop_first();
+            self.note_change();
+            self.open_gate(id, Gate::Pause);
+            any = true;
+        }
+        any
+    }
+
+    pub(super) fn set_aside(&mut self, id: JobId, reason: Reason) {
+        self.jobs.get_mut(id.0).expect("the job is not over").reason = reason;
+        self.note_change();
+        self.close_gate(id, Gate::NoNode);
+        self.gates.set_aside.insert(id);
+    }
+
+    /// Another node joined: what fitted nowhere is looked at again.
+    pub(super) fn reconsider_set_aside(&mut self) {
+        for id in std::mem::take(&mut self.gates.set_aside) {
+            self.open_gate(id, Gate::NoNode);
+        }
+    }
+
+    /// A tenant may use more than before, perhaps.
+    pub(super) fn quota_changed(&mut self, tenant: TenantId) {
+        self.let_next_through(tenant, None);
+    }
+
+    /// A job started: those who waited for that need not any more.
+    pub(super) fn settle_started(&mut self, id: JobId) {
+        if !self.gates.dependents.is_empty() {
+            self.settle_dependents(id, |when| (when == AfterWhen::Started).then_some(true));
+        }
+    }
+
+    /// A job is over: room for others, and the end of waiting for those who come after it. The
+    /// answer is who waited for another end of it, in vain.
+    pub(super) fn settle_over(&mut self, job: &mut Job, ending: Ending) -> Vec<JobId> {
+        if job.gates.is_open() {
+            self.count(job, false);
+        }
+        self.leave_rooms(job);
+        if let Some(needs) = self.gates.needs.remove(&job.id) {
+            needs.iter().for_each(|after| self.forget_dependent(after.job, job.id));
+        }
+        if job.gates.has(Gate::Pause) {
+            self.gates.paused.retain(|(_, paused)| *paused != job.id);
+        }
+        self.gates.set_aside.remove(&job.id);
+        let array = job.spec.array.map(|array| array.first);
+        if let Some(first) = array
+            && self.gates.arrays.get(&first).is_some_and(|room| *room == Room::default())
+        {
+            self.gates.arrays.remove(&first);
+        }
+        self.let_next_through(job.spec.tenant, array);
+        if self.gates.dependents.is_empty() {
+            return Vec::new();
+        }
+        let started = job.started;
+        self.settle_dependents(job.id, |when| {
+            Some(match when {
+                AfterWhen::Finished => ending == Ending::Finished,
+                AfterWhen::Over => true,
+                AfterWhen::Failed => ending != Ending::Finished,
+                AfterWhen::Started => started,
+            })
+        })
+    }
+
+    /// Settles what others wait for of a job: met, or never to be met; not known yet where `met`
+    /// says nothing. The answer is for whom it will never come.
+    fn settle_dependents(
+        &mut self,
+        id: JobId,
+        met: impl Fn(AfterWhen) -> Option<bool>,
+    ) -> Vec<JobId> {
+        let dependents = self.gates.dependents.get(&id).cloned().unwrap_or_default();
+        let mut hopeless = Vec::new();
+        for dependent in dependents {
+            let needs = self.gates.needs.get_mut(&dependent).expect("a dependent needs something");
+            let never = |after: &After| after.job == id && met(after.when) == Some(false);
+            if needs.iter().any(never) {
+                hopeless.push(dependent);
+                continue;
+            }
+            needs.retain(|after| after.job != id || met(after.when).is_none());
+            let (waits_still, over) = (needs.iter().any(|after| after.job == id), needs.is_empty());
+            if !waits_still {
+                self.forget_dependent(id, dependent);
+            }
+            if over {
+                self.gates.needs.remove(&dependent);
+                self.note_change();
+                self.open_gate(dependent, Gate::After);
+            }
+        }
+        hopeless
+    }
+
+    fn forget_dependent(&mut self, needed: JobId, dependent: JobId) {
+        if let Some(dependents) = self.gates.dependents.get_mut(&needed) {
+            dependents.remove(&dependent);
+            if dependents.is_empty() {
+                self.gates.dependents.remove(&needed);
+            }
+        }
+    }
+
+    fn is_met(&self, after: &After) -> bool {
+        match self.job(after.job) {
+            None => true,
+            Some(job) => after.when == AfterWhen::Started && job.started,
+        }
+    }
+
+    /// The limit that a job would exceed, if any.
+    fn full_gate(&self, job: &Job) -> Option<Gate> {
+        if let Some(limit) = job.spec.array {
+            let none = Room::default();
+            let room = self.gates.arrays.get(&limit.first).unwrap_or(&none);
+            if !room.admits(job.id, 1, Some(limit.most.into())) {
+                return Some(Gate::Array);
+            }
+        }
+        let tenant = job.spec.tenant.index();
+        let most = self.tenants.get(tenant).and_then(|tenant| tenant.gpus_max);
+        let most = most.map(|gpus| u64::from(gpus) * 1000);
+        let room = self.gates.tenants.get(tenant)?;
+        (!room.admits(job.id, job.spec.gpu_milli(), most)).then_some(Gate::Quota)
+    }
+
+    /// Counts a job that was let through, or no longer.
+    fn count(&mut self, job: &Job, through: bool) {
+        let moved = |used: &mut u64, by: u64| *used = if through { *used + by } else { *used - by };
+        moved(&mut self.tenant_room(job.spec.tenant).used, job.spec.gpu_milli());
+        if let Some(limit) = job.spec.array {
+            moved(&mut self.gates.arrays.entry(limit.first).or_default().used, 1);
+        }
+    }
+
+    fn room_mut(&mut self, job: &Job, gate: Gate) -> &mut Room {
+        match (gate, job.spec.array) {
+            (Gate::Array, Some(limit)) => self.gates.arrays.entry(limit.first).or_default(),
+            (_, _) => self.tenant_room(job.spec.tenant),
+        }
+    }
+
+    fn tenant_room(&mut self, tenant: TenantId) -> &mut Room {
+        let tenants = &mut self.gates.tenants;
+        if tenants.len() <= tenant.index() {
+            tenants.resize_with(tenant.index() + 1, Room::default);
+        }
+        &mut tenants[tenant.index()]
+    }
+
+    /// A job waits for no room any more.
+    fn leave_rooms(&mut self, job: &mut Job) {
+        for gate in [Gate::Array, Gate::Quota] {
+            if job.gates.has(gate) {
+                self.room_mut(job, gate).waiting.remove(&job.id);
+                job.gates.open(gate);
+            }
+        }
+    }
+
+    /// Lets those through for whom there is room by now, in order of submission.
+    fn let_next_through(&mut self, tenant: TenantId, array: Option<JobId>) {
+        if let Some(first) = array {
+            self.let_through_of(Gate::Array, |state| state.gates.arrays.get(&first));
+        }
+        self.let_through_of(Gate::Quota, |state| state.gates.tenants.get(tenant.index()));
+    }
+
+    fn let_through_of(&mut self, gate: Gate, room: impl Fn(&ClusterState) -> Option<&Room>) {
+        while let Some(next) = room(self).and_then(|room| room.waiting.first().copied()) {
+            self.note_change();
+            self.open_gate(next, gate);
+            let waits_still = room(self).is_some_and(|room| room.waiting.contains(&next));
+            if waits_still {
+                break;
+            }
+        }
+    }
+
+    fn hold(&self, job: &mut Job) {
+        job.ledger.waited += self.now.since(job.phase_since);
+        job.phase = Phase::Held;
+        job.phase_since = self.now;
+    }
+
+    /// Why a job is held: the first gate that is closed.
+    fn reason_of(&self, job: &Job) -> Reason {
+        match job.gates.first() {
+            None => job.reason,
+            Some(Gate::Person) => Reason::Held,
+            Some(Gate::After) => {
+                let first = self.needs(job.id).first().or(job.spec.after.first());
+                first.map_or(job.reason, |after| Reason::After { job: after.job })
+            }
+            Some(Gate::Pause) => Reason::StartFailed,
+            Some(Gate::NoNode) => job.reason,
+            Some(Gate::Array) => Reason::ArrayLimit,
+            Some(Gate::Quota) => Reason::OverQuota,
+        }
+    }
+
+    /// The book as it follows from the jobs, with the pauses that are known.
+    pub(super) fn derive_gates(&self) -> GateBook {
+        let mut book = ClusterState { tenants: self.tenants.clone(), ..ClusterState::default() };
+        book.gates.paused.clone_from(&self.gates.paused);
+        for job in self.jobs.iter() {
+            if job.gates.is_open() {
+                book.count(job, true);
+            }
+            for gate in [Gate::Array, Gate::Quota].into_iter().filter(|gate| job.gates.has(*gate)) {
+                book.room_mut(job, gate).waiting.insert(job.id);
+            }
+            if job.gates.has(Gate::NoNode) {
+                book.gates.set_aside.insert(job.id);
+            }
+            if job.gates.has(Gate::After) {
+                let unmet = job.spec.after.iter().filter(|after| !self.is_met(after)).copied();
+                let unmet: Vec<After> = unmet.collect();
+                for after in &unmet {
+                    book.gates.dependents.entry(after.job).or_default().insert(job.id);
+                }
+                book.gates.needs.insert(job.id, unmet);
+            }
+        }
+        book.gates
+    }
+}
