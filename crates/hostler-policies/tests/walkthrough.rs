@@ -24,7 +24,7 @@ job e  at 4  gpus 1  for 5
 
 fn build(settings: &str) -> Box<dyn Policy> {
     let settings: Table = settings.parse().expect("the settings are TOML");
-    (largest_first::DEF.build)(&settings).unwrap_or_else(|error| panic!("{error}"))
+    largest_first::def().build(&settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn check(settings: &str, expected: Expect) {

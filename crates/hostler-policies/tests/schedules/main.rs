@@ -14,11 +14,11 @@ use expect_test::Expect;
 use hostler_core::decision::Decision;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
-use hostler_policies::from_toml;
+use hostler_policies::builtin;
 use hostler_sim::fixture::{self, Fixture};
 
 fn build(policy: &str) -> Box<dyn Policy> {
-    from_toml(policy).unwrap_or_else(|error| panic!("{error}"))
+    builtin().from_toml(policy).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a scenario under a policy, with all checks that come with it, and compares the stays of
