@@ -11,6 +11,7 @@ use crate::allocate::Proportional;
 
 /// Time on each model in proportion to its GPUs.
 pub fn def() -> PolicyDef {
-    let summary = "each job spends its time on the GPU models in proportion to their number, in rounds";
+    let summary =
+        "each job spends its time on the GPU models in proportion to their number, in rounds";
     sharing_time_by("proportional", summary, || Box::new(Proportional))
 }

@@ -11,6 +11,7 @@ use crate::allocate::StrategyProof;
 
 /// Strategy-proof sharing.
 pub fn def() -> PolicyDef {
-    let summary = "the greatest product of throughputs, discounted by what each job costs the others";
+    let summary =
+        "the greatest product of throughputs, discounted by what each job costs the others";
     sharing_time_by("strategy-proof", summary, || Box::new(StrategyProof))
 }

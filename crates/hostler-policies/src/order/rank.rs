@@ -31,7 +31,10 @@ macro_rules! run_time_settings {
 
         impl $name {
             /// The policy that ranks like this.
-            fn pipeline(self, order: impl hostler_core::stage::Order + 'static) -> Box<hostler_core::pipeline::Pipeline> {
+            fn pipeline(
+                self,
+                order: impl hostler_core::stage::Order + 'static,
+            ) -> Box<dyn hostler_core::policy::Policy> {
                 Box::new(hostler_core::pipeline::Pipeline {
                     head: self.head,
                     preempt: crate::order::rank::by_rank_if(self.preempt),
