@@ -7,7 +7,8 @@ use hostler_core::record::Record;
 use hostler_core::replay::Replay;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let policy = hostler_policies::from_toml("kind = 'sjf'\npreempt = true").expect("a policy");
+    let registry = hostler_policies::builtin();
+    let policy = registry.from_toml("kind = 'sjf'\npreempt = true").expect("a policy");
     let mut replay = Replay::new(Engine::new(policy, Metrics::default()), true);
     for line in bytes.split(|byte| *byte == b'\n') {
         let Ok(record) = serde_json::from_slice::<Record>(line) else { return };

@@ -2,7 +2,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    if let Err(error) = hostler_policies::from_toml(text) {
+    if let Err(error) = hostler_policies::builtin().from_toml(text) {
         assert!(!error.to_string().is_empty());
     }
 });

@@ -29,6 +29,7 @@ pub mod profile;
 pub mod random;
 pub mod reason;
 pub mod record;
+pub mod registry;
 pub mod replay;
 pub mod solve;
 pub mod stage;

@@ -1,6 +1,8 @@
 //! The interface of a policy, and how one is described, configured and built.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -53,21 +55,59 @@ pub enum Wake {
     Round,
 }
 
-/// An entry of the registry.
-#[derive(Clone, Copy)]
+/// A policy as the registry knows it: its name, what is to be known of it, and how to make one.
+#[derive(Clone)]
 pub struct PolicyDef {
     /// Its name in configuration files.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// What it does, in one line.
-    pub summary: &'static str,
+    pub summary: Cow<'static, str>,
     /// What a workload must have for the policy to differ from simpler ones.
-    pub needs: &'static [Need],
+    pub needs: Vec<Need>,
+    /// Of a policy that decides `Solve`: the setting that holds the least seconds between two
+    /// solutions.
+    pub solve_gap: Option<Cow<'static, str>>,
     /// Its settings.
-    pub settings: &'static [Setting],
-    /// The settings' defaults.
-    pub defaults: fn() -> toml::Table,
+    pub settings: Cow<'static, [Setting]>,
+    /// The settings' defaults; those without one are left out.
+    pub defaults: toml::Table,
     /// Makes one from its settings.
-    pub build: fn(&toml::Table) -> Result<Box<dyn Policy>, PolicyError>,
+    pub build: BuildPolicy,
+}
+
+/// Makes a policy from its settings.
+pub type BuildPolicy =
+    Arc<dyn Fn(&toml::Table) -> Result<Box<dyn Policy>, PolicyError> + Send + Sync>;
+
+impl PolicyDef {
+    /// A policy with settings that `settings!` declared. `make` says what is wrong with them where
+    /// their types cannot.
+    pub fn new<Config: PolicySettings>(
+        kind: impl Into<Cow<'static, str>>,
+        summary: impl Into<Cow<'static, str>>,
+        make: impl Fn(Config) -> Result<Box<dyn Policy>, String> + Send + Sync + 'static,
+    ) -> PolicyDef {
+        let kind = kind.into();
+        let name = kind.clone();
+        let build = move |table: &toml::Table| {
+            let made = settings(table).and_then(&make);
+            made.map_err(|fault| PolicyError::Settings { kind: name.to_string(), fault })
+        };
+        PolicyDef {
+            kind,
+            summary: summary.into(),
+            needs: Vec::new(),
+            solve_gap: None,
+            settings: Config::SETTINGS.into(),
+            defaults: toml::Table::try_from(Config::default()).expect("settings are plain values"),
+            build: Arc::new(build),
+        }
+    }
+
+    /// Makes the policy from its settings.
+    pub fn build(&self, settings: &toml::Table) -> Result<Box<dyn Policy>, PolicyError> {
+        (self.build)(settings)
+    }
 }
 
 /// Something that a policy goes by and that not every workload has.
@@ -75,8 +115,6 @@ pub struct PolicyDef {
 pub enum Need {
     /// Jobs of different priority.
     Priorities,
-    /// Jobs with deadlines.
-    Deadlines,
     /// Jobs whose speed by GPU model is known.
     Speeds,
     /// Jobs of one GPU at most.
@@ -88,7 +126,6 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Need::Priorities => "every job has the same priority",
-            Need::Deadlines => "no job has a deadline",
             Need::Speeds => "no table of speeds by GPU model",
             Need::SingleGpus => "some jobs ask for more than one GPU",
         })
@@ -96,17 +133,29 @@ impl fmt::Display for Need {
 }
 
 /// A setting of a policy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setting {
     /// Its key.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What values it takes.
-    pub takes: &'static str,
+    pub takes: Cow<'static, str>,
     /// What it means.
-    pub help: &'static str,
+    pub help: Cow<'static, str>,
 }
 
-/// Why a policy cannot be built.
+impl Setting {
+    /// A setting of a type; where `help` is empty, the type says what it means.
+    pub const fn declared<Type: SettingType>(name: &'static str, help: &'static str) -> Setting {
+        let help = if help.is_empty() { Type::HELP } else { help };
+        Setting {
+            name: Cow::Borrowed(name),
+            takes: Cow::Borrowed(Type::TAKES),
+            help: Cow::Borrowed(help),
+        }
+    }
+}
+
+/// Why a policy cannot be built or registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// No policy has this name.
@@ -116,6 +165,12 @@ pub enum PolicyError {
         kind: String,
         /// Names that exist.
         known: String,
+    },
+    /// A policy of this name is registered already.
+    #[error("there is a policy `{kind}` already; choose another name")]
+    Taken {
+        /// The name.
+        kind: String,
     },
     /// The settings do not say which policy.
     #[error("the policy has no `kind`; known: {known}")]
@@ -128,6 +183,12 @@ pub enum PolicyError {
     Syntax {
         /// What is wrong with it.
         fault: String,
+    },
+    /// Something stands beside the table of the policy, where nobody reads it.
+    #[error("unknown key `{key}` beside `[policy]`; settings go into that table")]
+    Stray {
+        /// What stands there.
+        key: String,
     },
     /// A setting on the command line is not `key=value`.
     #[error("invalid setting `{text}`; write `key=value`")]
@@ -149,6 +210,9 @@ pub enum PolicyError {
 pub trait SettingType {
     /// What values it takes, for people.
     const TAKES: &'static str;
+
+    /// What a setting of this type means where a policy does not say it.
+    const HELP: &'static str = "";
 }
 
 impl SettingType for bool {
@@ -167,11 +231,14 @@ impl SettingType for f64 {
     const TAKES: &'static str = "number";
 }
 
-/// Reads the settings of policy `kind`; unknown keys are errors.
-pub fn settings<Config: DeserializeOwned>(
-    kind: &str,
-    table: &toml::Table,
-) -> Result<Config, PolicyError> {
+/// The settings of a policy; `settings!` declares them.
+pub trait PolicySettings: Default + Serialize + DeserializeOwned {
+    /// Each of them, as people see it.
+    const SETTINGS: &'static [Setting];
+}
+
+/// Reads settings; unknown keys are errors.
+fn settings<Config: DeserializeOwned>(table: &toml::Table) -> Result<Config, String> {
     read(table).map_err(|fault| {
         // Alone, the setting at fault fails too: then its name is known.
         let alone = table.iter().find_map(|(key, value)| {
@@ -180,7 +247,7 @@ pub fn settings<Config: DeserializeOwned>(
             let named = fault.contains(&format!("`{key}`"));
             Some(if named { fault } else { format!("`{key}`: {fault}") })
         });
-        PolicyError::Settings { kind: kind.to_owned(), fault: alone.unwrap_or(fault) }
+        alone.unwrap_or(fault)
     })
 }
 
@@ -189,23 +256,18 @@ fn read<Config: DeserializeOwned>(table: &toml::Table) -> Result<Config, String>
     read.map_err(|error: toml::de::Error| error.message().trim().replace('\n', " "))
 }
 
-/// The default settings as a table. Settings without a default are left out.
-pub fn defaults<Config: Default + Serialize>() -> toml::Table {
-    toml::Table::try_from(Config::default()).expect("settings are plain values")
-}
-
 /// Declares the settings of a policy: a struct that is read from TOML, its defaults, and the table
-/// that `hostler policies` prints.
+/// that `hostler policies` prints. A setting without a comment means what its type says.
 #[macro_export]
 macro_rules! settings {
     ($(#[$meta:meta])* struct $name:ident {
-        $($(#[doc = $help:literal])+ $field:ident: $type:ty = $default:expr,)*
+        $($(#[doc = $help:literal])* $field:ident: $type:ty = $default:expr,)*
     }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct $name {
-            $($(#[doc = $help])+ $field: $type,)*
+            $($(#[doc = $help])* $field: $type,)*
         }
 
         impl Default for $name {
@@ -214,13 +276,12 @@ macro_rules! settings {
             }
         }
 
-        impl $name {
+        impl $crate::policy::PolicySettings for $name {
             const SETTINGS: &'static [$crate::policy::Setting] = &[
-                $($crate::policy::Setting {
-                    name: stringify!($field),
-                    takes: <$type as $crate::policy::SettingType>::TAKES,
-                    help: concat!($($help),+),
-                },)*
+                $($crate::policy::Setting::declared::<$type>(
+                    stringify!($field),
+                    concat!($($help),*),
+                ),)*
             ];
         }
     };

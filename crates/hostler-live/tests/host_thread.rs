@@ -27,11 +27,17 @@ use hostler_live::wire::{FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskE
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn policies(text: &str) -> Result<Box<dyn Policy>, String> {
-    hostler_policies::from_toml(text).map_err(|fault| fault.to_string())
+    hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string())
 }
 
 fn start(store: Box<dyn Store>) -> (HostHandle, HostThread) {
-    let host = Host::open(store, Arc::new(policies), Settings::default(), Time::ZERO).unwrap();
+    let host = Host::open(
+        store,
+        Arc::new(policies),
+        Settings::new("kind = \"fifo-backfill\"\n"),
+        Time::ZERO,
+    )
+    .unwrap();
     HostThread::start(host).unwrap()
 }
 
@@ -196,8 +202,7 @@ fn start_slow() -> (HostHandle, HostThread, Sender<()>) {
         let policy = policies(text)?;
         Ok(Box::new(Slow { policy, gate: Arc::clone(&gate) }))
     };
-    let settings =
-        Settings { policy: "kind = 'max-min-fairness'".to_owned(), ..Settings::default() };
+    let settings = Settings::new("kind = 'max-min-fairness'");
     let store = Box::new(Disk::default().store());
     let host = Host::open(store, Arc::new(builder), settings, Time::ZERO).unwrap();
     let (handle, thread) = HostThread::start(host).unwrap();
@@ -270,7 +275,7 @@ async fn a_daemon_whose_host_panics_ends_with_a_fault() {
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: Certificate::None,
         rate: Rate { per_second: 10.0, burst: 10.0 },
-        host: Settings::default(),
+        host: Settings::new("kind = \"fifo-backfill\"\n"),
         policies: Arc::new(policies),
     };
     let running = server::start(settings).await.unwrap();

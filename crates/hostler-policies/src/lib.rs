@@ -1,8 +1,12 @@
 //! The scheduling policies of Hostler, one file each, and the registry that finds them by name.
 //!
-//! A policy is a file in the folder of its family with a `DEF`, and one word in the list of that
-//! family. The registry feeds the command line, the manual and the tests; nothing else knows a
-//! policy by name. Deciding when to ask a policy is the engine's business, not this crate's.
+//! A policy is a file in the folder of its family with a function `def`, and one word in the list
+//! of that family. The registry feeds the command line, the manual and the tests; nothing else
+//! knows a policy by name. Deciding when to ask a policy is the engine's business, not this
+//! crate's.
+
+use hostler_core::policy::PolicyDef;
+use hostler_core::registry::Registry;
 
 /// Declares the policies of one family: a module each, and the list of them.
 macro_rules! policies {
@@ -10,7 +14,9 @@ macro_rules! policies {
         $(pub mod $name;)*
 
         /// The policies of this family.
-        pub const FAMILY: &[&hostler_core::policy::PolicyDef] = &[$(&$name::DEF),*];
+        pub(crate) fn family() -> Vec<hostler_core::policy::PolicyDef> {
+            vec![$($name::def()),*]
+        }
     };
 }
 
@@ -19,7 +25,9 @@ macro_rules! families {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         $($(#[$doc])* pub mod $name;)*
 
-        const FAMILIES: &[&[&hostler_core::policy::PolicyDef]] = &[$($name::FAMILY),*];
+        fn families() -> impl Iterator<Item = PolicyDef> {
+            [$($name::family()),*].into_iter().flatten()
+        }
     };
 }
 
@@ -29,6 +37,18 @@ pub mod allocate;
 pub mod limits;
 pub mod lp;
 pub mod place;
-pub mod registry;
 
-pub use registry::{all, build, find, from_toml, settings_from_pairs, suggestion};
+/// The policy of a daemon that was told none.
+pub const DEFAULT: &str = order::fifo_backfill::KIND;
+
+/// The policy that needs nothing and surprises nobody: what to begin with.
+pub const SIMPLEST: &str = order::fifo::KIND;
+
+/// The policies of this crate, family by family.
+pub fn builtin() -> Registry {
+    let mut registry = Registry::default();
+    for def in families() {
+        registry.register(def).expect("policies of this crate have names of their own");
+    }
+    registry
+}

@@ -1,12 +1,17 @@
-//! Every registered policy on generated clusters, workloads and faults.
+//! Every registered policy, also one from outside, on generated clusters, workloads and faults.
 //!
 //! Each case is a fixture text, so that a failing one can be read and pasted into a test. The
 //! fixture's own checks cover: same input same log, a rebuilt policy schedules the same, the log
 //! folds to the state, bookings add up after every step. The engine verifies every decision: no
 //! double booking, gangs whole, bounded decisions. Here: no job is lost.
 
+#[path = "outside/listed_first.rs"]
+mod listed_first;
+
 use std::fmt::Write as _;
 
+use hostler_core::policy::PolicyDef;
+use hostler_core::registry::Registry;
 use hostler_sim::fixture;
 use proptest::prelude::*;
 
@@ -125,27 +130,35 @@ fn fault_line(fault: &FaultText, nodes: usize, jobs: usize) -> String {
     }
 }
 
+/// The policies of the crate, and one that is no part of it.
+fn registry() -> Registry {
+    let mut registry = hostler_policies::builtin();
+    let outside = listed_first::def("listed-first".to_owned(), &["j3", "j1"]);
+    registry.register(outside).expect("the name is free");
+    registry
+}
+
 /// Every policy as it comes, and with each of the settings that change its passes.
-fn variants() -> Vec<(&'static str, toml::Table)> {
+fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
     let table = |text: &str| text.parse::<toml::Table>().expect("settings of a test");
     let mut variants = Vec::new();
-    for def in hostler_policies::all() {
+    for def in registry.all() {
         let has = |name: &str| def.settings.iter().any(|setting| setting.name == name);
-        variants.push((def.kind, toml::Table::new()));
+        variants.push((def, toml::Table::new()));
         if has("preempt") {
-            variants.push((def.kind, table("preempt = true")));
-            variants.push((def.kind, table("preempt = false")));
+            variants.push((def, table("preempt = true")));
+            variants.push((def, table("preempt = false")));
         }
         if has("preempt") && has("head") {
-            variants.push((def.kind, table("preempt = true\nhead = 'blocks'")));
-            variants.push((def.kind, table("preempt = true\nplace = 'consolidate'")));
+            variants.push((def, table("preempt = true\nhead = 'blocks'")));
+            variants.push((def, table("preempt = true\nplace = 'consolidate'")));
         }
         if has("sharing") {
-            variants.push((def.kind, table("sharing = 'packed'")));
-            variants.push((def.kind, table("sharing = 'off'")));
+            variants.push((def, table("sharing = 'packed'")));
+            variants.push((def, table("sharing = 'off'")));
         }
         if has("head") && has("place") {
-            variants.push((def.kind, table("head = 'skips'\nplace = 'spread'")));
+            variants.push((def, table("head = 'skips'\nplace = 'spread'")));
         }
     }
     variants
@@ -156,12 +169,13 @@ proptest! {
 
     #[test]
     fn every_policy_keeps_the_rules_of_the_cluster(text in scenario()) {
-        for (kind, settings) in variants() {
-            let build = || hostler_policies::build(kind, &settings).expect("defaults are valid");
+        let registry = registry();
+        for (def, settings) in variants(&registry) {
+            let build = || def.build(&settings).expect("defaults are valid");
             let checked = fixture::check(&build, &text);
             let jobs = text.lines().filter(|line| line.starts_with("job")).count();
-            prop_assert_eq!(checked.endings.len(), jobs, "{} lost a job", kind);
-            prop_assert_eq!(checked.state.job_count(), 0, "{} left a job behind", kind);
+            prop_assert_eq!(checked.endings.len(), jobs, "{} lost a job", def.kind);
+            prop_assert_eq!(checked.state.job_count(), 0, "{} left a job behind", def.kind);
         }
     }
 }

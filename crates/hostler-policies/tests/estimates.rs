@@ -6,7 +6,7 @@ use hostler_core::job::Estimate;
 use hostler_core::metrics::Metrics;
 use hostler_core::record::Record;
 use hostler_core::units::Time;
-use hostler_policies::from_toml;
+use hostler_policies::builtin;
 use hostler_sim::lower::Workload;
 use hostler_sim::scenario::Scenario;
 use hostler_sim::trace::PaiLike;
@@ -27,7 +27,7 @@ fn sjf_goes_by_what_like_jobs_took_and_not_by_what_their_users_say() {
         job boast at 40  tenant long   for 10  estimate 1
         job shy   at 40  tenant short  for 1   estimate 100
     ";
-    let build = || from_toml("kind = 'sjf'\nestimate = 'median'").unwrap();
+    let build = || builtin().from_toml("kind = 'sjf'\nestimate = 'median'").unwrap();
     expect![[r#"
         s1     0..1
         s2     1..2
@@ -61,7 +61,7 @@ fn average_jct_in(scenario: &str, policy: &str) -> f64 {
     let mut workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
     let scenario = Scenario::parse(scenario).expect("the scenario is valid");
     scenario.apply(&mut workload).expect("the scenario fits");
-    let policy = from_toml(policy).expect("the settings are valid");
+    let policy = builtin().from_toml(policy).expect("the settings are valid");
     let finished = run::simulate(&workload, policy, Metrics::default(), None).unwrap();
     let summary = finished.watch.summary(&finished.state);
     assert_eq!(summary.jobs_done, u64::from(JOBS));
@@ -130,7 +130,7 @@ fn estimates_while_others_run(policy: &str, secs: u64) -> Vec<(Time, Estimate)> 
         scenario += &format!("job m{number} at {} tenant other for 1\n", 201 + number);
     }
     scenario += "job late at 300 tenant other for 1\n";
-    let build = || from_toml(policy).expect("the settings are valid");
+    let build = || builtin().from_toml(policy).expect("the settings are valid");
     let checked = fixture::check(&build, &scenario);
     let mut estimates = Vec::new();
     for record in &checked.records {

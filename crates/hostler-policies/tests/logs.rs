@@ -27,7 +27,7 @@ const SCENARIO: &str = "
 ";
 
 fn policy() -> Box<dyn Policy> {
-    hostler_policies::from_toml("kind = 'srtf'").expect("the policy exists")
+    hostler_policies::builtin().from_toml("kind = 'srtf'").expect("the policy exists")
 }
 
 fn lines() -> Vec<String> {

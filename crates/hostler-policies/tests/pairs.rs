@@ -8,7 +8,7 @@ use hostler_core::predict::EstimateSource;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
-use hostler_policies::from_toml;
+use hostler_policies::builtin;
 use hostler_predict::{EstimatedPairs, ObservedSpeeds, Speeds};
 use hostler_sim::parity::gavel::{self, Options};
 use hostler_sim::run::Estimates;
@@ -81,7 +81,7 @@ fn run(
     let estimates = Estimates { speeds: Some(speeds), ..Estimates::default() };
     let predict = estimates.predictor(EstimateSource::User, &workload.truth);
     let mut world = World::new(workload.site, Listed::new(workload.jobs), workload.truth);
-    let policy = from_toml("kind = 'max-min-fairness'\npacked = true").expect("settings");
+    let policy = builtin().from_toml("kind = 'max-min-fairness'\npacked = true").expect("settings");
     let mut engine = Engine::new(policy, Ends::default()).with_predictor(predict);
     executor::run(&mut world, &mut engine).unwrap();
     engine.into_parts()

@@ -18,7 +18,8 @@ use hostler_policies::place::PlaceRule;
 type Shape = (u32, u32, u32);
 
 fn cluster(nodes: &[Shape]) -> Capacity {
-    let policy = hostler_policies::build("fifo", &toml::Table::new()).expect("defaults are valid");
+    let policy =
+        hostler_policies::builtin().build("fifo", &toml::Table::new()).expect("defaults are valid");
     let mut engine = Engine::new(policy, ());
     let model = |id: u32| Event::ModelAdded {
         model: ModelId(id),

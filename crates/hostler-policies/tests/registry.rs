@@ -2,34 +2,69 @@
 
 use expect_test::{Expect, expect};
 use hostler_core::policy::PolicyError;
-use hostler_policies::registry::settings_from_pairs;
-use hostler_policies::{all, build, find, from_toml, suggestion};
+use hostler_core::predict::EstimateSource;
+use hostler_core::registry::settings_from_pairs;
+use hostler_policies::{DEFAULT, SIMPLEST, builtin};
 
 fn fault<Policy>(result: Result<Policy, PolicyError>) -> String {
     result.err().map_or("built".to_owned(), |error| error.to_string())
 }
 
 fn check_fault(toml: &str, expected: Expect) {
-    expected.assert_eq(&fault(from_toml(toml)));
+    expected.assert_eq(&fault(builtin().from_toml(toml)));
 }
 
 #[test]
 fn every_policy_builds_from_its_own_defaults() {
-    for def in all() {
-        let defaults = (def.defaults)();
-        let names: Vec<&str> = def.settings.iter().map(|setting| setting.name).collect();
-        assert_eq!(fault((def.build)(&defaults)), "built", "{}", def.kind);
-        assert!(defaults.keys().all(|key| names.contains(&key.as_str())), "{}", def.kind);
+    for def in builtin().all() {
+        let names: Vec<&str> = def.settings.iter().map(|setting| &*setting.name).collect();
+        assert_eq!(fault(def.build(&def.defaults)), "built", "{}", def.kind);
+        assert!(def.defaults.keys().all(|key| names.contains(&key.as_str())), "{}", def.kind);
     }
 }
 
 #[test]
-fn names_are_unique() {
-    let mut names: Vec<&str> = all().map(|def| def.kind).collect();
-    names.sort_unstable();
-    let count = names.len();
-    names.dedup();
-    assert_eq!(names.len(), count);
+fn a_policy_that_solves_says_so_and_by_which_setting_how_often() {
+    for def in builtin().all() {
+        let policy = def.build(&def.defaults).expect("defaults are valid");
+        assert_eq!(policy.solver().is_some(), def.solve_gap.is_some(), "{}", def.kind);
+        let gap = def.solve_gap.as_deref();
+        let known = gap.is_none_or(|gap| def.settings.iter().any(|setting| setting.name == gap));
+        assert!(known, "{}: {gap:?} is no setting", def.kind);
+    }
+}
+
+#[test]
+fn a_policy_with_a_setting_for_estimates_goes_by_them() {
+    for def in builtin().all().filter(|def| def.defaults.contains_key("estimate")) {
+        for (text, source) in [("user", EstimateSource::User), ("cart", EstimateSource::Cart)] {
+            let table = settings_from_pairs([format!("estimate={text}").as_str()]).unwrap();
+            assert_eq!(def.build(&table).unwrap().estimates(), source, "{}", def.kind);
+        }
+    }
+}
+
+#[test]
+fn every_setting_says_what_it_means() {
+    for def in builtin().all() {
+        for setting in def.settings.iter() {
+            assert!(!setting.help.is_empty(), "{}: {}", def.kind, setting.name);
+        }
+    }
+}
+
+#[test]
+fn the_default_and_the_simplest_policy_exist() {
+    assert_eq!(fault(builtin().find(DEFAULT)), "built");
+    assert_eq!(fault(builtin().find(SIMPLEST)), "built");
+}
+
+#[test]
+fn nothing_stands_beside_the_table_of_the_policy() {
+    check_fault(
+        "preempt = true\n[policy]\nkind = 'sjf'",
+        expect!["unknown key `preempt` beside `[policy]`; settings go into that table"],
+    );
 }
 
 #[test]
@@ -63,19 +98,20 @@ fn what_is_wrong_is_named_with_what_would_do() {
 
 #[test]
 fn an_unknown_or_missing_name_lists_the_known_ones() {
-    let mut known: Vec<&str> = all().map(|def| def.kind).collect();
+    let registry = builtin();
+    let mut known: Vec<&str> = registry.all().map(|def| &*def.kind).collect();
     known.sort_unstable();
     let known = known.join(", ");
-    assert_eq!(fault(find("fito")), format!("unknown policy `fito`; known: {known}"));
-    let nameless = fault(from_toml("head = 'skips'"));
+    assert_eq!(fault(registry.find("fito")), format!("unknown policy `fito`; known: {known}"));
+    let nameless = fault(builtin().from_toml("head = 'skips'"));
     assert_eq!(nameless, format!("the policy has no `kind`; known: {known}"));
 }
 
 #[test]
 fn a_slip_of_the_pen_gets_a_suggestion_and_another_word_gets_none() {
-    assert_eq!(suggestion("fito"), Some("fifo"));
-    assert_eq!(suggestion("sjff"), Some("sjf"));
-    assert_eq!(suggestion("gavel"), None);
+    assert_eq!(builtin().suggestion("fito"), Some("fifo"));
+    assert_eq!(builtin().suggestion("sjff"), Some("sjf"));
+    assert_eq!(builtin().suggestion("gavel"), None);
 }
 
 #[test]
@@ -88,7 +124,7 @@ fn settings_on_the_command_line_are_values_or_bare_words() {
         preempt = true
     "#]]
     .assert_eq(&table.to_string());
-    assert_eq!(fault(build("sjf", &table)), "built");
+    assert_eq!(fault(builtin().build("sjf", &table)), "built");
     expect!["invalid setting `depth`; write `key=value`"]
         .assert_eq(&fault(settings_from_pairs(["depth"])));
 }

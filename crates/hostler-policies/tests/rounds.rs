@@ -8,7 +8,7 @@ use hostler_core::job::{Ending, Job, Phase};
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
-use hostler_policies::from_toml;
+use hostler_policies::builtin;
 use hostler_sim::parity::gavel::{self, Options};
 use hostler_sim::trace::throughputs::read_gavel_throughputs;
 use hostler_sim::trace::{Faults, Throughputs};
@@ -53,7 +53,7 @@ fn simulated(input: &Input, policy: &str) -> (f64, u64) {
     let workload = workload.expect("all jobs are known");
     let arrivals = Listed::new(workload.jobs);
     let mut world = World::new(workload.site, arrivals, workload.truth);
-    let mut engine = Engine::new(from_toml(policy).expect("settings"), Times::default());
+    let mut engine = Engine::new(builtin().from_toml(policy).expect("settings"), Times::default());
     executor::run(&mut world, &mut engine).unwrap();
     let (state, times) = engine.into_parts();
     assert_eq!(times.done as usize, input.rows.len());
@@ -64,7 +64,7 @@ fn simulated(input: &Input, policy: &str) -> (f64, u64) {
 fn rounds_that_waste_nothing_beat_those_of_the_published_simulator() {
     let input = input();
     for kind in ["max-min-fairness", "finish-time-fairness"] {
-        let published = from_toml(&format!("kind = '{kind}'\n{PUBLISHED}")).unwrap();
+        let published = builtin().from_toml(&format!("kind = '{kind}'\n{PUBLISHED}")).unwrap();
         let published = gavel::run(&input.rows, &input.speeds, &input.options, published).unwrap();
         let (own, fallbacks) = simulated(&input, &format!("kind = '{kind}'"));
         assert!(own < published.avg_jct_s, "{kind}: {own} against {}", published.avg_jct_s);

@@ -5,11 +5,12 @@
 mod largest_first;
 
 use expect_test::{Expect, expect};
-use hostler_core::policy::Policy;
+use hostler_core::policy::{Policy, PolicyError};
+use hostler_core::registry::Registry;
 use hostler_policies::place;
 use hostler_sim::fixture;
-use toml::Table;
 
+const TEST: &str = include_str!("walkthrough.rs");
 const CODE: &str = include_str!("walkthrough/largest_first.rs");
 const PAGE: &str = include_str!("../../../CONTRIBUTING.md");
 
@@ -23,8 +24,15 @@ job e  at 4  gpus 1  for 5
 ";
 
 fn build(settings: &str) -> Box<dyn Policy> {
-    let settings: Table = settings.parse().expect("the settings are TOML");
-    (largest_first::DEF.build)(&settings).unwrap_or_else(|error| panic!("{error}"))
+    let built = with_one_of_ours()
+        .and_then(|registry| registry.from_toml(&format!("kind = 'largest-first'\n{settings}")));
+    built.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn with_one_of_ours() -> Result<Registry, PolicyError> {
+    let mut registry = hostler_policies::builtin();
+    registry.register(largest_first::def())?;
+    Ok(registry)
 }
 
 fn check(settings: &str, expected: Expect) {
@@ -67,6 +75,14 @@ fn the_page_shows_the_code_that_is_tested_here() {
         PAGE.contains(&format!("```rust\n{CODE}```\n")),
         "CONTRIBUTING.md is stale: paste tests/walkthrough/largest_first.rs into its `rust` block"
     );
+}
+
+#[test]
+fn the_page_shows_how_a_policy_is_registered_here() {
+    let (_, rest) = TEST.split_once("\nfn with_one_of_ours").expect("it is in this file");
+    let (body, _) = rest.split_once("\n}\n").expect("it ends");
+    let function = format!("```rust\nfn with_one_of_ours{body}\n}}\n```\n");
+    assert!(PAGE.contains(&function), "CONTRIBUTING.md is stale: paste `with_one_of_ours`");
 }
 
 #[test]

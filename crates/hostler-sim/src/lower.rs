@@ -198,10 +198,8 @@ impl Workload {
     pub fn lacks(&self) -> Vec<Need> {
         let jobs = &self.trace.jobs;
         let one_priority = jobs.windows(2).all(|pair| pair[0].priority == pair[1].priority);
-        let no_deadline = jobs.iter().all(|job| job.deadline_ms.get().is_none());
         let lacks = [
             (one_priority, Need::Priorities),
-            (no_deadline, Need::Deadlines),
             (self.site.physics.profiles.is_empty(), Need::Speeds),
             (self.has_gangs(), Need::SingleGpus),
         ];

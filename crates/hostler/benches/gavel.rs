@@ -136,7 +136,8 @@ fn rounds() {
     );
     for (policy, as_published) in ROUND_POLICIES {
         let name = policy.replace('\n', ", ");
-        let build = |text: &str| hostler_policies::from_toml(text).expect("settings of a bench");
+        let build =
+            |text: &str| hostler_policies::builtin().from_toml(text).expect("settings of a bench");
         let (published, published_secs) = best(|| {
             let published = build(&format!("{policy}\n{as_published}\n{PUBLISHED}"));
             gavel::run(&rows, &speeds, &options, published).expect("all jobs end")

@@ -135,8 +135,8 @@ fn workload(jobs: u32, scale: u32, seed: u64, load: f64) -> Workload {
 fn build(words: &str) -> Box<dyn Policy> {
     let (kind, pairs) = words.split_once(':').unwrap_or((words, ""));
     let pairs = pairs.split(',').filter(|pair| !pair.is_empty());
-    let settings = hostler_policies::settings_from_pairs(pairs).expect("settings are pairs");
-    hostler_policies::build(kind, &settings).unwrap_or_else(|error| panic!("{error}"))
+    let settings = hostler_core::registry::settings_from_pairs(pairs).expect("settings are pairs");
+    hostler_policies::builtin().build(kind, &settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a policy on the workloads of all seeds.

@@ -80,7 +80,8 @@ fn row(jobs: u32, load: f64, kind: &str) {
     let options = options.at_load(load, &cluster).expect("the load can be reached");
     let trace = options.generate().expect("the generator's own trace is valid");
     let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
-    let policy = hostler_policies::build(kind, &toml::Table::new()).expect("the policy exists");
+    let policy =
+        hostler_policies::builtin().build(kind, &toml::Table::new()).expect("the policy exists");
     let started = Stopwatch::start();
     let watch = (Metrics::default(), Queue::default());
     let finished = simulate(&workload, policy, watch, None).expect("policies keep the rules");

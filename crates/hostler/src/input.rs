@@ -172,7 +172,7 @@ pub fn check_estimates<'a>(
         chosen.into_iter().filter(|chosen| chosen.build().estimates() == EstimateSource::Trained);
     match (asked.next(), &input.estimates) {
         (Some(chosen), None) => {
-            let kind = chosen.def.kind.to_owned();
+            let kind = chosen.def.kind.to_string();
             let fault = "`estimate` is \"trained\" and there is no model; give `--estimates FILE`";
             Err(PolicyError::Settings { kind, fault: fault.to_owned() }.into())
         }

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     // Two of these start with every job, so the command line of all others is not built first.
     let done = match cmd::shim::asked() {
         Some(words) => cmd::shim::run(&words),
-        None => cmd::execute(cli::Cli::parse()),
+        None => cmd::execute(cli::Cli::parse(), hostler_policies::builtin()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

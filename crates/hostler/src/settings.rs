@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 use hostler_core::policy::{Policy, PolicyDef};
+use hostler_core::registry::{Registry, settings_from_pairs};
 
 /// A policy with its settings.
 #[derive(Clone)]
 pub struct Chosen {
     /// Its entry in the registry.
-    pub def: &'static PolicyDef,
+    pub def: PolicyDef,
     /// Settings that differ from the defaults.
     pub settings: toml::Table,
     /// Those of them that the user gave, in short.
@@ -16,23 +17,27 @@ pub struct Chosen {
 
 impl Chosen {
     /// A policy with `KEY=VALUE` settings, checked.
-    pub fn new<'a>(kind: &str, pairs: impl Iterator<Item = &'a str>) -> Result<Chosen> {
-        let def = hostler_policies::find(kind)?;
-        let settings = hostler_policies::settings_from_pairs(pairs)?;
-        (def.build)(&settings)?;
+    pub fn new<'a>(
+        registry: &Registry,
+        kind: &str,
+        pairs: impl Iterator<Item = &'a str>,
+    ) -> Result<Chosen> {
+        let def = registry.find(kind)?.clone();
+        let settings = settings_from_pairs(pairs)?;
+        def.build(&settings)?;
         let given = short(&settings);
         Ok(Chosen { def, settings, given })
     }
 
     /// Reads `KIND[:KEY=VALUE..]`.
-    pub fn parse(text: &str) -> Result<Chosen> {
+    pub fn parse(registry: &Registry, text: &str) -> Result<Chosen> {
         let mut parts = text.split(':');
-        Chosen::new(parts.next().unwrap_or_default(), parts)
+        Chosen::new(registry, parts.next().unwrap_or_default(), parts)
     }
 
     /// Makes the policy.
     pub fn build(&self) -> Box<dyn Policy> {
-        (self.def.build)(&self.settings).expect("the settings were checked when they were read")
+        self.def.build(&self.settings).expect("the settings were checked when they were read")
     }
 
     /// The settings in short: `preempt=true`.
@@ -52,7 +57,7 @@ impl Chosen {
 
     fn table(&self) -> toml::Table {
         let mut table = self.settings.clone();
-        table.insert("kind".to_owned(), self.def.kind.into());
+        table.insert("kind".to_owned(), self.def.kind.to_string().into());
         table
     }
 }

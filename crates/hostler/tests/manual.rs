@@ -61,11 +61,12 @@ Unknown settings are errors. `hostler policies KIND` prints what stands here.
 |---|---|
 "
     .to_owned();
-    for def in hostler_policies::all() {
-        writeln!(page, "| [`{kind}`](#{kind}) | {} |", cell(def.summary), kind = def.kind)
+    let registry = hostler_policies::builtin();
+    for def in registry.all() {
+        writeln!(page, "| [`{kind}`](#{kind}) | {} |", cell(&def.summary), kind = def.kind)
             .expect("writing to a string");
     }
-    for def in hostler_policies::all() {
+    for def in registry.all() {
         page += &policy(def);
     }
     page
@@ -73,14 +74,13 @@ Unknown settings are errors. `hostler policies KIND` prints what stands here.
 
 fn policy(def: &PolicyDef) -> String {
     let mut section = format!("\n## {}\n\n", def.kind);
-    for need in def.needs {
+    for need in &def.needs {
         writeln!(section, "Left out of a comparison by default when {need}.\n")
             .expect("writing to a string");
     }
     section += "| setting | default | takes | what it means |\n|---|---|---|---|\n";
-    let defaults = (def.defaults)();
-    for Setting { name, takes, help } in def.settings {
-        let default = defaults.get(*name).map_or("none".to_owned(), toml::Value::to_string);
+    for Setting { name, takes, help } in def.settings.iter() {
+        let default = def.defaults.get(&**name).map_or("none".to_owned(), toml::Value::to_string);
         let (takes, help) = (cell(takes), cell(help));
         writeln!(section, "| `{name}` | `{default}` | `{takes}` | {help} |")
             .expect("writing to a string");
@@ -178,7 +178,7 @@ fn the_examples_of_the_page_of_formats_run() {
     let speeds = throughputs();
     let mut workload = Workload::with_throughputs(trace.unwrap(), &cluster, Some(&speeds)).unwrap();
     Scenario::parse(block("toml scenario")).unwrap().apply(&mut workload).unwrap();
-    let policy = hostler_policies::from_toml("kind = 'fifo'").unwrap();
+    let policy = hostler_policies::builtin().from_toml("kind = 'fifo'").unwrap();
     let finished = run::simulate(&workload, policy, Metrics::default(), None).unwrap();
     assert_eq!(finished.watch.summary(&finished.state).jobs_done, 2);
     for line in block("json log").lines() {

@@ -7,6 +7,7 @@ pub mod files;
 mod functions;
 mod layout;
 mod lexer;
+mod names;
 mod pure;
 mod rust;
 mod text;
@@ -79,6 +80,7 @@ fn check(files: &[File]) -> Vec<Violation> {
         }
     }
     layout::check(files, &mut violations);
+    names::check(files, &mut violations);
     violations.sort();
     violations.dedup();
     violations

@@ -40,6 +40,7 @@ pub enum Head {
 
 impl SettingType for Head {
     const TAKES: &'static str = "\"blocks\" | \"skips\"";
+    const HELP: &'static str = "What happens behind a job that does not fit.";
 }
 
 /// Whether running jobs give way.
@@ -70,6 +71,23 @@ pub struct Pipeline {
     pub estimates: EstimateSource,
     /// What is remembered between questions.
     pub cache: Cache,
+}
+
+impl Pipeline {
+    /// Jobs in this order onto the nodes that the rule wants: asked at every event, by what users
+    /// say, greedily, as requested and without preemption.
+    pub fn new(order: impl Order + 'static, place: Box<dyn Place>) -> Pipeline {
+        Pipeline {
+            order: Box::new(order),
+            place,
+            head: Head::Skips,
+            preempt: Preempt::Never,
+            sharing: ShareRule::Requests,
+            cadence: Cadence::EveryEvent,
+            estimates: EstimateSource::User,
+            cache: Cache::default(),
+        }
+    }
 }
 
 /// What a pipeline remembers between questions; all of it follows from the state.

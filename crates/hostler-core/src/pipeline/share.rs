@@ -27,6 +27,7 @@ pub enum ShareRule {
 
 impl SettingType for ShareRule {
     const TAKES: &'static str = "\"off\" | \"requests\" | \"packed\"";
+    const HELP: &'static str = "What jobs book that ask for a part of a GPU.";
 }
 
 /// Least compute that a packed task books: no device holds more of them than can attach to one

@@ -89,12 +89,13 @@ pub struct Settings {
     pub keys_max: usize,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
+impl Settings {
+    /// The usual times and bounds, with a policy for a new store.
+    pub fn new(policy: impl Into<String>) -> Settings {
         Settings {
-            policy: "kind = \"fifo-backfill\"\n".to_owned(),
+            policy: policy.into(),
             beat: Span::from_secs(5),
-            fence: Span::from_secs(900),
+            fence: FENCE,
             dead: Span::from_secs(960),
             silent: Span::from_secs(30),
             snapshot_bytes: 8 << 20,
@@ -102,6 +103,9 @@ impl Default for Settings {
         }
     }
 }
+
+/// Time without an answered beat after which an agent ends its jobs, where nothing else is said.
+const FENCE: Span = Span::from_secs(900);
 
 /// Time after which housekeeping that did not help is tried again.
 const HOUSEKEEPING: Span = Span::from_secs(10);

@@ -21,7 +21,7 @@ use super::jobs::LiveJob;
 use super::keys::Keys;
 use super::starts::FailedStarts;
 use super::tokens::Tokens;
-use super::{DEFAULT_TENANT, Draft, Figures, Host, HostError, PolicyBuilder, Settings};
+use super::{DEFAULT_TENANT, Draft, FENCE, Figures, Host, HostError, PolicyBuilder, Settings};
 use crate::store::{Loaded, Row, Store, StoreError, TenantQuota};
 
 /// Records that are read at a time.
@@ -44,7 +44,7 @@ impl Host {
         let fence = match loaded.fence {
             Some(fence) => Span(fence),
             None if is_fresh => settings.fence,
-            None => Settings::default().fence,
+            None => FENCE,
         };
         let (longest, keys_max) = (fence.max(settings.fence), settings.keys_max);
         let mut host = Host {

@@ -32,8 +32,10 @@ pub fn settings(folder: PathBuf, certificate: Certificate) -> Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         certificate,
         rate: Rate { per_second: 10_000.0, burst: 10_000.0 },
-        host: host::Settings::default(),
-        policies: Arc::new(|text| hostler_policies::from_toml(text).map_err(|e| e.to_string())),
+        host: host::Settings::new("kind = \"fifo-backfill\"\n"),
+        policies: Arc::new(|text| {
+            hostler_policies::builtin().from_toml(text).map_err(|e| e.to_string())
+        }),
     }
 }
 

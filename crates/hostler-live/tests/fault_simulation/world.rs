@@ -159,14 +159,14 @@ impl World {
 
     fn open_host(&mut self) -> Host {
         let fence = [8, 20, 40][self.dice.below(3) as usize];
+        let policy = policy(&mut self.dice);
         let settings = Settings {
-            policy: policy(&mut self.dice),
             beat: Span::from_secs(1),
             fence: Span::from_secs(fence),
             dead: Span::from_secs(fence + 4),
             silent: Span::from_secs(5),
             snapshot_bytes: self.dice.between(1_000, 60_000) as usize,
-            ..Settings::default()
+            ..Settings::new(policy)
         };
         open(&self.disk, settings, self.now)
     }
@@ -337,7 +337,7 @@ impl World {
         self.inbox.clear();
         host.state().audit();
         if in_step {
-            let again = open(&self.disk, Settings::default(), self.now);
+            let again = open(&self.disk, Settings::new("kind = \"fifo-backfill\"\n"), self.now);
             assert!(again.state() == host.state(), "memory and store differ");
         }
         let open: Vec<u64> = self.connections.keys().copied().collect();
@@ -353,7 +353,8 @@ impl World {
 }
 
 fn open(disk: &Disk, settings: Settings, now: u64) -> Host {
-    let builder = |text: &str| hostler_policies::from_toml(text).map_err(|fault| fault.to_string());
+    let builder =
+        |text: &str| hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string());
     let store: Box<dyn Store> = Box::new(disk.store());
     let host = Host::open(store, Arc::new(builder), settings, Time::from_millis(now));
     host.unwrap_or_else(|fault| panic!("the daemon does not start: {fault}"))

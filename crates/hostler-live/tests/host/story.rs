@@ -246,13 +246,14 @@ impl Theatre {
 }
 
 fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
-    let builder = |text: &str| hostler_policies::from_toml(text).map_err(|fault| fault.to_string());
+    let builder =
+        |text: &str| hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string());
     let settings = Settings {
         fence: Span::from_secs(fence_secs),
         dead: Span::from_secs(fence_secs + 60),
         snapshot_bytes: 3_000,
         keys_max: 3,
-        ..Settings::default()
+        ..Settings::new("kind = \"fifo-backfill\"\n")
     };
     let store = Box::new(disk.store());
     Host::open(store, Arc::new(builder), settings, Time::from_secs(now)).unwrap()

@@ -4,35 +4,29 @@
 //! about, everybody gets an equal part instead, and the solution counts as a fallback. Goes by
 //! steps left, or by estimates.
 
-use hostler_core::policy::{Need, PolicyDef, PolicyError, defaults, settings};
+use hostler_core::policy::{Need, PolicyDef};
 
 use super::by_name;
 use super::rounds::Rounds;
-use super::settings::round_settings;
+use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
 use crate::allocate::Allox;
 
-const KIND: &str = "allox";
-
 /// Least sum of completion times.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "jobs matched to GPUs so that completion times sum to the least; single GPUs",
-    needs: &[Need::Speeds, Need::SingleGpus],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
+pub fn def() -> PolicyDef {
+    let summary = "jobs matched to GPUs so that completion times sum to the least; single GPUs";
+    let mut def = sharing_time("allox", summary, |config: Config| {
         let (alpha, ahead) = (config.alpha, config.ahead);
         if !(0.0..=1.0).contains(&alpha) {
-            let fault = format!("`alpha`: {alpha}; give a number from 0 to 1");
-            return Err(PolicyError::Settings { kind: KIND.to_owned(), fault });
+            return Err(format!("`alpha`: {alpha}; give a number from 0 to 1"));
         }
         Ok(Box::new(Rounds::new(config.rules(!ahead), FairQuestion::new(), move |view| {
             Box::new(Allox { alpha, tie_order: by_name(view), ahead })
         })))
-    },
-};
+    });
+    def.needs.push(Need::SingleGpus);
+    def
+}
 
 round_settings! {
     struct Config {

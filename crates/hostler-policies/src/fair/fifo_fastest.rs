@@ -4,26 +4,19 @@
 //! `aware`: then it gets any model and keeps it. Never overtakes: the first job that finds no room
 //! ends the list. With `packed`, those behind it join jobs that suit them.
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 use hostler_core::view::View;
 
 use super::by_name;
 use super::rounds::Rounds;
-use super::settings::round_settings;
+use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
 use crate::allocate::{Allocate, Fifo, FifoPacked, FifoPerf, FifoPublished};
 
-const KIND: &str = "fifo-fastest";
-
 /// In order of submission, on the fastest GPUs.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "in order of submission, each job on its fastest free GPUs, in rounds",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
+pub fn def() -> PolicyDef {
+    let summary = "in order of submission, each job on its fastest free GPUs, in rounds";
+    sharing_time("fifo-fastest", summary, |config: Config| {
         let Config { aware, packed, published, seed, .. } = config;
         let question = FairQuestion { packed, ..FairQuestion::new() };
         let make = move |view: &View<'_>| -> Box<dyn Allocate> {
@@ -36,8 +29,8 @@ pub const DEF: PolicyDef = PolicyDef {
             }
         };
         Ok(Box::new(Rounds::new(config.rules(false), question, make)))
-    },
-};
+    })
+}
 
 round_settings! {
     struct Config {

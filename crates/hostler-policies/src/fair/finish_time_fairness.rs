@@ -6,25 +6,18 @@
 
 use std::sync::Arc;
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 
 use super::rounds::Rounds;
-use super::settings::round_settings;
+use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
 use super::{FlatSpeed, rate_knowledge, solver};
 use crate::allocate::FinishTime;
 
-const KIND: &str = "finish-time-fairness";
-
 /// Finish-time fairness.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "the worst delay against an equal part of the cluster is as small as possible",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
+pub fn def() -> PolicyDef {
+    let summary = "the worst delay against an equal part of the cluster is as small as possible";
+    sharing_time("finish-time-fairness", summary, |config: Config| {
         let finish_time = FinishTime {
             reference: config.speed.reference(),
             weighted: config.weighted,
@@ -38,8 +31,8 @@ pub const DEF: PolicyDef = PolicyDef {
             ..FairQuestion::new()
         };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(finish_time))))
-    },
-};
+    })
+}
 
 round_settings! {
     struct Config {

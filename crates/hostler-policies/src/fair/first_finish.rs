@@ -4,30 +4,13 @@
 //! left, in order of submission. Goes by steps left, or by estimates. Long jobs may wait for ever
 //! while short ones come. Preempts at the end of rounds.
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 
-use super::rounds::Rounds;
-use super::settings::round_settings;
-use super::solver::FairQuestion;
+use super::settings::sharing_time_by;
 use crate::allocate::Shortest;
 
-const KIND: &str = "first-finish";
-
 /// The job that can end first.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "the job that can end first runs on its fastest GPUs, the others on what is left",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
-        let question = FairQuestion { weighted: config.weighted, ..FairQuestion::new() };
-        Ok(Box::new(Rounds::new(config.rules(true), question, |_| Box::new(Shortest))))
-    },
-};
-
-round_settings! {
-    struct Config {
-    }
+pub fn def() -> PolicyDef {
+    let summary = "the job that can end first runs on its fastest GPUs, the others on what is left";
+    sharing_time_by("first-finish", summary, || Box::new(Shortest))
 }

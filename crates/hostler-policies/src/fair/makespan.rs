@@ -3,25 +3,18 @@
 //! Long jobs get the GPUs that suit them best, and short ones wait for it: for batches whose last
 //! result counts. Goes by steps left, or by estimates. Preempts at the end of rounds.
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 
 use super::rounds::Rounds;
-use super::settings::round_settings;
+use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
 use super::{FlatSpeed, rate_knowledge};
 use crate::allocate::Makespan;
 
-const KIND: &str = "makespan";
-
 /// Makespan.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "all jobs that are there end as early as possible",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
+pub fn def() -> PolicyDef {
+    let summary = "all jobs that are there end as early as possible";
+    sharing_time("makespan", summary, |config: Config| {
         let makespan = Makespan {
             reference: config.speed.reference(),
             published: config.published,
@@ -29,8 +22,8 @@ pub const DEF: PolicyDef = PolicyDef {
         };
         let question = FairQuestion { packed: config.packed, ..FairQuestion::new() };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(makespan))))
-    },
-};
+    })
+}
 
 round_settings! {
     struct Config {

@@ -4,33 +4,26 @@
 //! fast GPUs gets them and one that does not makes way. Needs throughputs of jobs to differ from
 //! time slicing; knows nothing of run times. Preempts at the end of rounds.
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 
 use super::rounds::Rounds;
-use super::settings::round_settings;
+use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
 use super::{rate_knowledge, solver};
 use crate::allocate::MaxMin;
 
-const KIND: &str = "max-min-fairness";
-
 /// Max-min fairness.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "the job that is worst off, against an average GPU, is as well off as possible",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
+pub fn def() -> PolicyDef {
+    let summary = "the job that is worst off, against an average GPU, is as well off as possible";
+    sharing_time("max-min-fairness", summary, |config: Config| {
         let knowledge = rate_knowledge(config.aware, config.packed);
         let (packed, weighted) = (config.packed, config.weighted);
         let question = FairQuestion { packed, weighted, ..FairQuestion::new() };
         let solver = solver(config.published, false);
         let max_min = MaxMin { solver, ..MaxMin::new(knowledge) };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(max_min))))
-    },
-};
+    })
+}
 
 round_settings! {
     struct Config {

@@ -4,25 +4,18 @@
 //! gain. With `deadlines`, jobs that have one get the throughput that meets it. Not fair at all.
 //! Preempts at the end of rounds.
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 
 use super::rounds::Rounds;
-use super::settings::round_settings;
+use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
 use super::{Prices, solver};
 use crate::allocate::SumThroughput;
 
-const KIND: &str = "max-throughput";
-
 /// The most steps.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "the most steps per second of all jobs together, or per dollar",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
+pub fn def() -> PolicyDef {
+    let summary = "the most steps per second of all jobs together, or per dollar";
+    sharing_time("max-throughput", summary, |config: Config| {
         let sum = SumThroughput {
             priced: config.per_cost,
             deadlines: config.deadlines,
@@ -33,8 +26,8 @@ pub const DEF: PolicyDef = PolicyDef {
         let prices = config.prices.0;
         let question = FairQuestion { packed: config.packed, prices, ..FairQuestion::new() };
         Ok(Box::new(Rounds::new(rules, question, move |_| Box::new(sum))))
-    },
-};
+    })
+}
 
 round_settings! {
     struct Config {

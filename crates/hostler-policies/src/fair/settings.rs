@@ -1,4 +1,36 @@
-//! Settings that all policies of this family have: how rounds go.
+//! What the definitions of this family have in common: the settings of rounds, and what is to be
+//! known of a policy that shares time out.
+
+use hostler_core::policy::{Need, Policy, PolicyDef, PolicySettings};
+
+use super::rounds::Rounds;
+use super::solver::FairQuestion;
+use crate::allocate::Allocate;
+
+/// A policy that shares time out.
+pub(super) fn sharing_time<Config: PolicySettings>(
+    kind: &'static str,
+    summary: &'static str,
+    make: impl Fn(Config) -> Result<Box<dyn Policy>, String> + Send + Sync + 'static,
+) -> PolicyDef {
+    PolicyDef {
+        needs: vec![Need::Speeds],
+        solve_gap: Some("gap_secs".into()),
+        ..PolicyDef::new(kind, summary, make)
+    }
+}
+
+/// A policy that shares time out by a rule without settings.
+pub(super) fn sharing_time_by(
+    kind: &'static str,
+    summary: &'static str,
+    rule: fn() -> Box<dyn Allocate>,
+) -> PolicyDef {
+    sharing_time(kind, summary, move |config: Config| {
+        let question = FairQuestion { weighted: config.weighted, ..FairQuestion::new() };
+        Ok(Box::new(Rounds::new(config.rules(true), question, move |_| rule())))
+    })
+}
 
 /// Declares the settings of a policy of this family: those of rounds, and its own.
 macro_rules! round_settings {
@@ -21,7 +53,6 @@ macro_rules! round_settings {
                 models: crate::fair::ModelOrder = crate::fair::ModelOrder::Tier,
                 /// Seed of the shuffled order.
                 seed: u64 = 0,
-                /// Which nodes a job gets.
                 place: crate::place::PlaceRule = crate::place::PlaceRule::Consolidate,
                 /// Whose run times it goes by.
                 estimate: hostler_core::predict::EstimateSource =
@@ -52,3 +83,8 @@ macro_rules! round_settings {
     };
 }
 pub(super) use round_settings;
+
+round_settings! {
+    struct Config {
+    }
+}

@@ -4,30 +4,14 @@
 //! does not help. The discount leaves GPUs unused; others fill them. Solves once more for every
 //! job: for tens of jobs, not for thousands. Preempts at the end of rounds.
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 
-use super::rounds::Rounds;
-use super::settings::round_settings;
-use super::solver::FairQuestion;
+use super::settings::sharing_time_by;
 use crate::allocate::StrategyProof;
 
-const KIND: &str = "strategy-proof";
-
 /// Strategy-proof sharing.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "the greatest product of throughputs, discounted by what each job costs the others",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
-        let question = FairQuestion { weighted: config.weighted, ..FairQuestion::new() };
-        Ok(Box::new(Rounds::new(config.rules(true), question, |_| Box::new(StrategyProof))))
-    },
-};
-
-round_settings! {
-    struct Config {
-    }
+pub fn def() -> PolicyDef {
+    let summary =
+        "the greatest product of throughputs, discounted by what each job costs the others";
+    sharing_time_by("strategy-proof", summary, || Box::new(StrategyProof))
 }

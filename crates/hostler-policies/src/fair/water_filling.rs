@@ -3,25 +3,18 @@
 //! With `tenants`, the cluster is shared among tenants by their weight first, and each divides its
 //! part among its jobs: fairly, or all to the oldest. Preempts at the end of rounds.
 
-use hostler_core::policy::{Need, PolicyDef, defaults, settings};
+use hostler_core::policy::PolicyDef;
 
 use super::rounds::Rounds;
-use super::settings::round_settings;
+use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
 use super::{TenantRule, rate_knowledge};
 use crate::allocate::WaterFilling;
 
-const KIND: &str = "water-filling";
-
 /// Water filling.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "max-min fairness level by level, among tenants first if wanted",
-    needs: &[Need::Speeds],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
+pub fn def() -> PolicyDef {
+    let summary = "max-min fairness level by level, among tenants first if wanted";
+    sharing_time("water-filling", summary, |config: Config| {
         let rate_knowledge = rate_knowledge(config.aware, config.packed);
         let question = FairQuestion {
             packed: config.packed,
@@ -32,8 +25,8 @@ pub const DEF: PolicyDef = PolicyDef {
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| {
             Box::new(WaterFilling { rate_knowledge })
         })))
-    },
-};
+    })
+}
 
 round_settings! {
     struct Config {

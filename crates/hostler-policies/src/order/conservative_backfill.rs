@@ -19,98 +19,60 @@
 use hostler_core::id::JobId;
 use hostler_core::job::Job;
 use hostler_core::plan::Plan;
-use hostler_core::policy::{Policy, PolicyDef, Wake, defaults, settings};
+use hostler_core::policy::PolicyDef;
 use hostler_core::predict::EstimateSource;
 use hostler_core::reason::Reason;
 use hostler_core::stage::Place;
 use hostler_core::view::View;
 
+use super::backfill::{Backfill, FillGaps, Line, Waiting};
 use super::future::{Future, Spare};
 use super::hopeless::Hopeless;
-use super::outlook::{News, Started, blocked, endings, explain, explain_no_capacity, explain_rest};
+use super::outlook::{Started, endings, explain, explain_no_capacity};
 use crate::place::PlaceRule;
 
 /// Conservative backfilling.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: "conservative-backfill",
-    summary: "first in, first out; others fill gaps if they delay nobody who was there before",
-    needs: &[],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings("conservative-backfill", table)?;
-        Ok(Box::new(Conservative {
-            place: config.place.build(),
-            depth: config.depth as usize,
-            estimate: config.estimate,
-            news: News::default(),
-            spare: Spare::default(),
-        }))
-    },
-};
+pub fn def() -> PolicyDef {
+    let summary = "first in, first out; others fill gaps if they delay nobody who was there before";
+    PolicyDef::new("conservative-backfill", summary, |config: Config| {
+        let Config { depth, estimate, place } = config;
+        Ok(Backfill::<BesideAll>::new(place, depth, estimate))
+    })
+}
 
 hostler_core::settings! {
     struct Config {
         /// Waiting jobs behind the first that are considered. Each reservation costs a search
         /// through the believed future; those further back would change with every end anyway.
         depth: u32 = 32,
-        /// Whose run times count. Few traces carry what users said, so the truth is the default;
-        /// on a real cluster nobody knows it.
         estimate: EstimateSource = EstimateSource::Oracle,
-        /// Which nodes a job gets.
         place: PlaceRule = PlaceRule::BestFit,
     }
 }
 
-struct Conservative {
-    place: Box<dyn Place>,
-    depth: usize,
-    estimate: EstimateSource,
-    news: News,
+/// Those start whose reservation is for now.
+#[derive(Default)]
+struct BesideAll {
     spare: Spare,
 }
 
-impl Policy for Conservative {
-    fn estimates(&self) -> EstimateSource {
-        self.estimate
-    }
-
-    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.news.follow(view, plan, &*self.place);
-        let hopeless = &mut self.news.hopeless;
-        let place = &*self.place;
-        let mut started = Vec::new();
-        let mut line = view.pending().iter();
-        let head = line.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
-        let Some(head) = head else { return };
-        explain_no_capacity(plan, head);
+impl FillGaps for BesideAll {
+    fn fill<'a>(&mut self, waiting: Waiting<'a>, line: Line<'a>, plan: &mut Plan<'_>) {
+        let Waiting { view, place, hopeless, head, started } = waiting;
         let mut planned = Reservations {
             view,
             place,
             hopeless,
             first_waiting: head.id,
-            started: &started,
+            started,
             unplanned: vec![head],
             future: None,
             spare: &mut self.spare,
         };
-        let mut left = self.depth;
-        for id in line {
-            if left == 0 {
-                break;
-            }
-            if plan.has_job(*id) {
-                continue;
-            }
-            let job = view.job(*id).expect("a waiting job is not over");
-            if !planned.starts(plan, job) {
-                left -= 1;
-            }
-        }
+        line.offer(plan, |plan, job| planned.starts(plan, job));
         if let Some(future) = planned.future {
             planned.spare.take_back(future);
         }
-        explain_rest(view, plan, &came, head.id);
     }
 }
 

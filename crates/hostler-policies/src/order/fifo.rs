@@ -6,43 +6,48 @@
 //! a large job may wait for as long as small ones keep coming; `fifo-backfill` lies in between.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
-use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
-use hostler_core::predict::EstimateSource;
-use hostler_core::stage::Order;
+use hostler_core::pipeline::{Head, Pipeline, ShareRule};
+use hostler_core::policy::PolicyDef;
+use hostler_core::stage::{Order, Place};
 use hostler_core::view::View;
 
 use crate::place::PlaceRule;
 
+/// Its name.
+pub const KIND: &str = "fifo";
+
 /// First in, first out.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: "fifo",
-    summary: "first in, first out; a job that does not fit blocks those behind it",
-    needs: &[],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let Config { head, place, sharing } = settings("fifo", table)?;
-        Ok(Box::new(Pipeline {
-            order: Box::new(BySubmission),
-            place: place.build(),
-            head,
-            preempt: Preempt::Never,
-            sharing,
-            cadence: Cadence::EveryEvent,
-            estimates: EstimateSource::User,
-            cache: Cache::default(),
-        }))
-    },
-};
+pub fn def() -> PolicyDef {
+    let summary = "first in, first out; a job that does not fit blocks those behind it";
+    PolicyDef::new(KIND, summary, |config: Config| {
+        let Config { head, place, sharing } = config;
+        Ok(Box::new(Pipeline { head, sharing, ..Pipeline::new(BySubmission, place.build()) }))
+    })
+}
 
 hostler_core::settings! {
     struct Config {
-        /// What happens behind a job that does not fit.
         head: Head = Head::Blocks,
-        /// Which nodes a job gets.
         place: PlaceRule = PlaceRule::BestFit,
-        /// What jobs book that ask for a part of a GPU.
+        sharing: ShareRule = ShareRule::Requests,
+    }
+}
+
+/// First in, first out with a placement rule of its own; a job that does not fit is passed over.
+pub(super) fn placing(
+    kind: &'static str,
+    summary: &'static str,
+    rule: fn() -> Box<dyn Place>,
+) -> PolicyDef {
+    PolicyDef::new(kind, summary, move |config: Placing| {
+        let Placing { head, sharing } = config;
+        Ok(Box::new(Pipeline { head, sharing, ..Pipeline::new(BySubmission, rule()) }))
+    })
+}
+
+hostler_core::settings! {
+    struct Placing {
+        head: Head = Head::Skips,
         sharing: ShareRule = ShareRule::Requests,
     }
 }

@@ -21,98 +21,53 @@ use hostler_core::fit_bound::FitBound;
 use hostler_core::job::{Job, JobSpec};
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
-use hostler_core::policy::{Policy, PolicyDef, Wake, defaults, settings};
+use hostler_core::policy::PolicyDef;
 use hostler_core::predict::EstimateSource;
 use hostler_core::reason::Reason;
 use hostler_core::stage::{Place, place_job};
 use hostler_core::units::Time;
 use hostler_core::view::View;
 
+use super::backfill::{Backfill, FillGaps, Line, Waiting};
 use super::hopeless::Hopeless;
-use super::outlook::{
-    Ending, News, Started, believed_end, blocked, endings, explain, explain_no_capacity,
-    explain_rest,
-};
+use super::outlook::{Ending, Started, believed_end, endings, explain, explain_no_capacity};
 use crate::place::PlaceRule;
 
+/// Its name.
+pub const KIND: &str = "fifo-backfill";
+
 /// First in, first out with backfilling.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: "fifo-backfill",
-    summary: "first in, first out; others fill gaps if they do not delay the first that waits",
-    needs: &[],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings("fifo-backfill", table)?;
-        Ok(Box::new(FifoBackfill {
-            place: config.place.build(),
-            depth: config.depth as usize,
-            estimate: config.estimate,
-            news: News::default(),
-            scratch: Capacity::default(),
-        }))
-    },
-};
+pub fn def() -> PolicyDef {
+    let summary = "first in, first out; others fill gaps if they do not delay the first that waits";
+    PolicyDef::new(KIND, summary, |config: Config| {
+        let Config { depth, estimate, place } = config;
+        Ok(Backfill::<BesideHead>::new(place, depth, estimate))
+    })
+}
 
 hostler_core::settings! {
     struct Config {
         /// Waiting jobs behind the head that are considered: a hundred find nearly all gaps, and
         /// bound what a question costs on a long queue.
         depth: u32 = 100,
-        /// Whose run times count. Few traces carry what users said, so the truth is the default;
-        /// on a real cluster nobody knows it.
         estimate: EstimateSource = EstimateSource::Oracle,
-        /// Which nodes a job gets.
         place: PlaceRule = PlaceRule::BestFit,
     }
 }
 
-struct FifoBackfill {
-    place: Box<dyn Place>,
-    depth: usize,
-    estimate: EstimateSource,
-    news: News,
+/// Those start that do not delay the head.
+#[derive(Default)]
+struct BesideHead {
     /// Memory for the look ahead; what is in it means nothing.
     scratch: Capacity,
 }
 
-impl Policy for FifoBackfill {
-    fn estimates(&self) -> EstimateSource {
-        self.estimate
-    }
-
-    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
-        let came = self.news.follow(view, plan, &*self.place);
-        let hopeless = &mut self.news.hopeless;
-        let mut started = Vec::new();
-        let mut line = view.pending().iter();
-        let place = &*self.place;
-        let head = line.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
-        let Some(head) = head else { return };
-        explain_no_capacity(plan, head);
-        let mut gaps = Gaps {
-            view,
-            place,
-            hopeless,
-            head,
-            started: &started,
-            shadow: None,
-            later: &mut self.scratch,
-        };
-        let mut left = self.depth;
-        for id in line {
-            if left == 0 {
-                break;
-            }
-            if plan.has_job(*id) {
-                continue;
-            }
-            let job = view.job(*id).expect("a waiting job is not over");
-            if !gaps.starts(plan, job) {
-                left -= 1;
-            }
-        }
-        explain_rest(view, plan, &came, head.id);
+impl FillGaps for BesideHead {
+    fn fill<'a>(&mut self, waiting: Waiting<'a>, line: Line<'a>, plan: &mut Plan<'_>) {
+        let Waiting { view, place, hopeless, head, started } = waiting;
+        let later = &mut self.scratch;
+        let mut gaps = Gaps { view, place, hopeless, head, started, shadow: None, later };
+        line.offer(plan, |plan, job| gaps.starts(plan, job));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Policies that put jobs in an order and start them as they fit.
 
+mod backfill;
 mod future;
 mod hopeless;
 mod outlook;

@@ -6,9 +6,8 @@
 //! starve: priorities do not grow with waiting.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Cache, Head, Pipeline, ShareRule};
-use hostler_core::policy::{Cadence, Need, PolicyDef, defaults, settings};
-use hostler_core::predict::EstimateSource;
+use hostler_core::pipeline::{Head, Pipeline, ShareRule};
+use hostler_core::policy::{Need, PolicyDef};
 use hostler_core::stage::Order;
 use hostler_core::view::View;
 
@@ -16,36 +15,25 @@ use super::rank::by_rank_if;
 use crate::place::PlaceRule;
 
 /// Highest priority first.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: "priority",
-    summary: "highest priority first, then by submission",
-    needs: &[Need::Priorities],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings("priority", table)?;
+pub fn def() -> PolicyDef {
+    let summary = "highest priority first, then by submission";
+    let def = PolicyDef::new("priority", summary, |config: Config| {
         Ok(Box::new(Pipeline {
-            order: Box::new(ByPriority),
-            place: config.place.build(),
             head: config.head,
             preempt: by_rank_if(config.preempt),
             sharing: config.sharing,
-            cadence: Cadence::EveryEvent,
-            estimates: EstimateSource::User,
-            cache: Cache::default(),
+            ..Pipeline::new(ByPriority, config.place.build())
         }))
-    },
-};
+    });
+    PolicyDef { needs: vec![Need::Priorities], ..def }
+}
 
 hostler_core::settings! {
     struct Config {
         /// Whether jobs take the place of running ones with lower priority.
         preempt: bool = false,
-        /// What happens behind a job that does not fit.
         head: Head = Head::Skips,
-        /// Which nodes a job gets.
         place: PlaceRule = PlaceRule::BestFit,
-        /// What jobs book that ask for a part of a GPU.
         sharing: ShareRule = ShareRule::Requests,
     }
 }

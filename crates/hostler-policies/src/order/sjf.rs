@@ -6,50 +6,22 @@
 //! longer ones. Long jobs may starve: nothing here makes a job more urgent because it waited.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Cache, Head, Pipeline, ShareRule};
-use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
-use hostler_core::predict::EstimateSource;
+use hostler_core::policy::PolicyDef;
 use hostler_core::stage::Order;
 use hostler_core::view::View;
 
-use super::rank::{by_rank_if, key_of};
-use crate::place::PlaceRule;
+use super::rank::{key_of, run_time_settings};
 
 /// Shortest job first.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: "sjf",
-    summary: "shortest believed run time first",
-    needs: &[],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings("sjf", table)?;
-        Ok(Box::new(Pipeline {
-            order: Box::new(ByTotal),
-            place: config.place.build(),
-            head: config.head,
-            preempt: by_rank_if(config.preempt),
-            sharing: config.sharing,
-            cadence: Cadence::EveryEvent,
-            estimates: config.estimate,
-            cache: Cache::default(),
-        }))
-    },
-};
+pub fn def() -> PolicyDef {
+    let summary = "shortest believed run time first";
+    PolicyDef::new("sjf", summary, |config: Config| Ok(config.pipeline(ByTotal)))
+}
 
-hostler_core::settings! {
+run_time_settings! {
     struct Config {
         /// Whether shorter jobs take the place of running longer ones.
         preempt: bool = false,
-        /// Whose run times count. Few traces carry what users said, so the truth is the default;
-        /// on a real cluster nobody knows it.
-        estimate: EstimateSource = EstimateSource::Oracle,
-        /// What happens behind a job that does not fit.
-        head: Head = Head::Skips,
-        /// Which nodes a job gets.
-        place: PlaceRule = PlaceRule::BestFit,
-        /// What jobs book that ask for a part of a GPU.
-        sharing: ShareRule = ShareRule::Requests,
     }
 }
 

@@ -68,6 +68,7 @@ impl PlaceRule {
 impl SettingType for PlaceRule {
     const TAKES: &'static str =
         "\"first-fit\" | \"best-fit\" | \"consolidate\" | \"spread\" | \"balance\"";
+    const HELP: &'static str = "Which nodes a job gets.";
 }
 
 /// Room on one node, or the tasks that it gets.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hostler_core::admit::EmptyCluster;
 use hostler_core::id::{ModelId, ModelSet, NodeId};
 use hostler_core::job::{Demand, Job, JobSpec, Models};
-use hostler_core::policy::{PolicyError, SettingType};
+use hostler_core::policy::SettingType;
 use hostler_core::profile::Profile;
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
@@ -143,16 +143,15 @@ impl Fleet {
 }
 
 impl Rules {
-    /// The rules, if their numbers make sense for a policy of this name.
-    pub(super) fn checked(self, kind: &str) -> Result<Rules, PolicyError> {
-        let fault = if self.theta.is_nan() || self.theta <= 0.0 {
-            format!("`theta`: {}; give a number above 0", self.theta)
-        } else if !(0.0..=1.0).contains(&self.part) {
-            format!("`reserve_part`: {}; give a number from 0 to 1", self.part)
-        } else {
-            return Ok(self);
-        };
-        Err(PolicyError::Settings { kind: kind.to_owned(), fault })
+    /// The rules, if their numbers make sense.
+    pub(super) fn checked(self) -> Result<Rules, String> {
+        if self.theta.is_nan() || self.theta <= 0.0 {
+            return Err(format!("`theta`: {}; give a number above 0", self.theta));
+        }
+        if !(0.0..=1.0).contains(&self.part) {
+            return Err(format!("`reserve_part`: {}; give a number from 0 to 1", self.part));
+        }
+        Ok(self)
     }
 
     /// What a waiting job may have now.

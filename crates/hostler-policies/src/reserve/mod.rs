@@ -5,5 +5,6 @@ mod pass;
 mod place;
 mod queue;
 mod class_access;
+mod settings;
 
 policies![pai, pai_cpu];

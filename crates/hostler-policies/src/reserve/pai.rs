@@ -12,56 +12,28 @@
 
 use hostler_core::capacity::Capacity;
 use hostler_core::job::Demand;
-use hostler_core::pipeline::Head;
-use hostler_core::policy::{PolicyDef, PolicyError, defaults, settings};
-use hostler_core::units::Span;
+use hostler_core::policy::PolicyDef;
 
-use super::pass::Reserving;
 use super::place::{Candidate, CostModel};
-use super::class_access::{LowFirst, Rules};
-
-const KIND: &str = "pai";
+use super::settings::reserve_settings;
 
 /// Reserving and packing.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "high-end GPUs for jobs that gain from them, others packed onto the low end",
-    needs: &[],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
-        let rules = Rules {
-            theta: config.theta,
-            reserve: Span::from_secs(config.reserve_secs),
-            part: config.reserve_part,
-            low_first: config.low_first,
-        };
-        let rules = rules.checked(KIND)?;
-        let weights =
-            Weights::new(KIND, [config.gpu_weight, config.cpu_weight, config.mem_weight])?;
-        Ok(Box::new(Reserving::new(rules, config.head, Box::new(Packing { weights }))))
-    },
-};
+pub fn def() -> PolicyDef {
+    let summary = "high-end GPUs for jobs that gain from them, others packed onto the low end";
+    PolicyDef::new("pai", summary, |config: Config| {
+        let weights = Weights::new([config.gpu_weight, config.cpu_weight, config.mem_weight])?;
+        config.reserving(Packing { weights })
+    })
+}
 
-hostler_core::settings! {
+reserve_settings! {
     struct Config {
-        /// Least speed-up on high-end GPUs that makes a job a high one.
-        theta: f64 = 2.0,
-        /// Wait after which the other jobs may use high-end GPUs too.
-        reserve_secs: u64 = 3600,
-        /// Part of the high-end GPUs that other jobs leave free before that.
-        reserve_part: f64 = 0.1,
-        /// Which machines come first for the other jobs.
-        low_first: LowFirst = LowFirst::LeastBooked,
         /// Weight of GPUs in the booked part of a node.
         gpu_weight: f64 = 1.0,
         /// Weight of CPU cores in it.
         cpu_weight: f64 = 1.0,
         /// Weight of main memory in it.
         mem_weight: f64 = 1.0,
-        /// What happens behind a job that does not fit.
-        head: Head = Head::Skips,
     }
 }
 
@@ -69,13 +41,12 @@ hostler_core::settings! {
 pub(super) struct Weights([f64; 3]);
 
 impl Weights {
-    pub(super) fn new(kind: &str, weights: [f64; 3]) -> Result<Weights, PolicyError> {
+    pub(super) fn new(weights: [f64; 3]) -> Result<Weights, String> {
         let sane = weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0);
         if sane && weights.iter().sum::<f64>() > 0.0 {
             return Ok(Weights(weights));
         }
-        let fault = format!("weights: {weights:?}; give numbers from 0 on, one of them above");
-        Err(PolicyError::Settings { kind: kind.to_owned(), fault })
+        Err(format!("weights: {weights:?}; give numbers from 0 on, one of them above"))
     }
 
     /// Weighted booked part of a node with the tasks on it, in billionths.

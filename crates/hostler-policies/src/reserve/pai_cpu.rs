@@ -10,53 +10,25 @@
 
 use hostler_core::capacity::Capacity;
 use hostler_core::job::Demand;
-use hostler_core::pipeline::Head;
-use hostler_core::policy::{PolicyDef, defaults, settings};
-use hostler_core::units::Span;
+use hostler_core::policy::PolicyDef;
 
 use super::pai::Weights;
-use super::pass::Reserving;
 use super::place::{Candidate, CostModel};
-use super::class_access::{LowFirst, Rules};
-
-const KIND: &str = "pai-cpu";
+use super::settings::reserve_settings;
 
 /// Reserving and packing that looks at CPU.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: KIND,
-    summary: "like `pai`, and tasks go where they strand the fewest GPUs and cores",
-    needs: &[],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let config: Config = settings(KIND, table)?;
-        let rules = Rules {
-            theta: config.theta,
-            reserve: Span::from_secs(config.reserve_secs),
-            part: config.reserve_part,
-            low_first: config.low_first,
-        };
-        let rules = rules.checked(KIND)?;
-        let weights = Weights::new(KIND, [1.0; 3])?;
-        let taste = Stranding { weights, cores_per_gpu: config.cores_per_gpu };
-        Ok(Box::new(Reserving::new(rules, config.head, Box::new(taste))))
-    },
-};
+pub fn def() -> PolicyDef {
+    let summary = "like `pai`, and tasks go where they strand the fewest GPUs and cores";
+    PolicyDef::new("pai-cpu", summary, |config: Config| {
+        let weights = Weights::new([1.0; 3])?;
+        config.reserving(Stranding { weights, cores_per_gpu: config.cores_per_gpu })
+    })
+}
 
-hostler_core::settings! {
+reserve_settings! {
     struct Config {
-        /// Least speed-up on high-end GPUs that makes a job a high one.
-        theta: f64 = 2.0,
-        /// Wait after which the other jobs may use high-end GPUs too.
-        reserve_secs: u64 = 3600,
-        /// Part of the high-end GPUs that other jobs leave free before that.
-        reserve_part: f64 = 0.1,
-        /// Which machines come first for the other jobs.
-        low_first: LowFirst = LowFirst::LeastBooked,
         /// Free cores that are of use with one free GPU: what machines with many GPUs have.
         cores_per_gpu: f64 = 12.0,
-        /// What happens behind a job that does not fit.
-        head: Head = Head::Skips,
     }
 }
 

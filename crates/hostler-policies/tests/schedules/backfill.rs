@@ -290,7 +290,8 @@ fn many_ends_are_rounded_onto_few_instants_and_no_reservation_is_broken() {
     }
     scenario += "job head at 1 gpus 32 for 10\njob long at 2 gpus 1 for 500\n";
     scenario += "job wide at 3 gpus 64 for 10\njob late at 4 gpus 1 for 60\n";
-    let build = || hostler_policies::from_toml("kind = 'conservative-backfill'").expect("valid");
+    let build =
+        || hostler_policies::builtin().from_toml("kind = 'conservative-backfill'").expect("valid");
     let text = hostler_sim::fixture::check(&build, &scenario).text;
     let tail: String = text.lines().skip(63).map(|line| format!("{line}\n")).collect();
     expect![[r#"

@@ -8,17 +8,20 @@ mod regressions;
 mod reserve;
 mod sharing;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use expect_test::Expect;
 use hostler_core::decision::Decision;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
-use hostler_policies::from_toml;
+use hostler_core::registry::Registry;
 use hostler_sim::fixture::{self, Fixture};
 
+/// Made once: every fixture builds its policy anew before each question.
+static REGISTRY: LazyLock<Registry> = LazyLock::new(hostler_policies::builtin);
+
 fn build(policy: &str) -> Box<dyn Policy> {
-    from_toml(policy).unwrap_or_else(|error| panic!("{error}"))
+    REGISTRY.from_toml(policy).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a scenario under a policy, with all checks that come with it, and compares the stays of

@@ -5,41 +5,25 @@
 //! starve while large ones keep coming.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
-use hostler_core::policy::{Cadence, PolicyDef, defaults, settings};
-use hostler_core::predict::EstimateSource;
+use hostler_core::pipeline::{Head, Pipeline};
+use hostler_core::policy::PolicyDef;
 use hostler_core::stage::Order;
 use hostler_core::view::View;
 
 use crate::place::PlaceRule;
 
 /// Largest job first.
-pub const DEF: PolicyDef = PolicyDef {
-    kind: "largest-first",
-    summary: "most GPUs asked for first, then by submission",
-    needs: &[],
-    settings: Config::SETTINGS,
-    defaults: defaults::<Config>,
-    build: |table| {
-        let Config { head, place } = settings("largest-first", table)?;
-        Ok(Box::new(Pipeline {
-            order: Box::new(BySize),
-            place: place.build(),
-            head,
-            preempt: Preempt::Never,
-            sharing: ShareRule::Requests,
-            cadence: Cadence::EveryEvent,
-            estimates: EstimateSource::User,
-            cache: Cache::default(),
-        }))
-    },
-};
+pub fn def() -> PolicyDef {
+    let summary = "most GPUs asked for first, then by submission";
+    PolicyDef::new("largest-first", summary, |config: Config| {
+        let Config { head, place } = config;
+        Ok(Box::new(Pipeline { head, ..Pipeline::new(BySize, place.build()) }))
+    })
+}
 
 hostler_core::settings! {
     struct Config {
-        /// What happens behind a job that does not fit.
         head: Head = Head::Skips,
-        /// Which nodes a job gets.
         place: PlaceRule = PlaceRule::BestFit,
     }
 }

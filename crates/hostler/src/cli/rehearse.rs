@@ -29,7 +29,7 @@ pub struct Rehearse {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub jobs: u32,
     /// The policy; `hostler policies` lists them.
-    #[arg(long, value_name = "KIND", default_value = "fifo")]
+    #[arg(long, value_name = "KIND", default_value = hostler_policies::SIMPLEST)]
     pub policy: String,
     /// A setting of the policy; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use hostler_core::id::NodeId;
 use hostler_core::metrics::{Heat, Metrics, Series, Summary, Which, percentile};
 use hostler_core::policy::Need;
+use hostler_core::registry::Registry;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_sim::lower::Workload;
@@ -38,8 +39,8 @@ struct Compared {
 }
 
 /// Simulates the policies and shows how they compare.
-pub fn run(args: &Compare) -> Result<()> {
-    let chosen = choose(args)?;
+pub fn run(args: &Compare, registry: &Registry) -> Result<()> {
+    let chosen = choose(args, registry)?;
     let loads = loads::rising(&args.loads)?;
     input::check_estimates(&chosen, &args.input)?;
     let loaded = input::load(&args.input)?;
@@ -121,33 +122,29 @@ pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String>
 const SOLVING_JOBS: usize = 1000;
 const SOLVING_SECS: i64 = 360;
 
-/// The setting of every policy that solves: the least time between two solutions.
-const SOLVING_GAP: &str = "gap_secs";
-
 /// The policies that were asked for, or all.
-fn choose(args: &Compare) -> Result<Vec<Chosen>> {
+fn choose(args: &Compare, registry: &Registry) -> Result<Vec<Chosen>> {
     if args.policies.is_empty() {
-        let all = hostler_policies::all().map(|def| Chosen::new(def.kind, std::iter::empty()));
+        let all = registry.all().map(|def| Chosen::new(registry, &def.kind, std::iter::empty()));
         return all.collect();
     }
-    let named = args.policies.iter().map(|text| Chosen::parse(text));
+    let named = args.policies.iter().map(|text| Chosen::parse(registry, text));
     named.collect()
 }
 
 /// Has policies that solve do so less often where there is much to solve.
 fn solve_less(chosen: &mut [Chosen], workload: &Workload) -> Option<String> {
-    let solves = |policy: &&mut Chosen| {
-        policy.def.settings.iter().any(|setting| setting.name == SOLVING_GAP)
-    };
-    let solving = chosen.iter_mut().filter(solves);
-    let solving: Vec<&mut Chosen> = solving.collect();
-    if solving.is_empty() || workload.job_count() <= SOLVING_JOBS {
+    if workload.job_count() <= SOLVING_JOBS {
         return None;
     }
-    for policy in solving {
-        policy.settings.insert(SOLVING_GAP.to_owned(), SOLVING_SECS.into());
+    let mut any = false;
+    for policy in chosen {
+        if let Some(gap) = &policy.def.solve_gap {
+            policy.settings.insert(gap.to_string(), SOLVING_SECS.into());
+            any = true;
+        }
     }
-    Some(format!(
+    any.then(|| format!(
         "Policies that share time out solve every {SOLVING_SECS} s at most here; one that is named \
          solves at every change."
     ))
@@ -165,15 +162,15 @@ fn keep_applicable(
     let mut notes = Vec::new();
     let lacks = workload.lacks();
     let mut kept = Vec::new();
-    let mut left_out: Vec<(Need, Vec<&str>)> = Vec::new();
+    let mut left_out: Vec<(Need, Vec<String>)> = Vec::new();
     for policy in chosen {
         let Some(need) = policy.def.needs.iter().find(|need| lacks.contains(need)) else {
             kept.push(policy);
             continue;
         };
         match left_out.iter_mut().find(|(other, _)| other == need) {
-            Some((_, kinds)) => kinds.push(policy.def.kind),
-            None => left_out.push((*need, vec![policy.def.kind])),
+            Some((_, kinds)) => kinds.push(policy.def.kind.into_owned()),
+            None => left_out.push((*need, vec![policy.def.kind.into_owned()])),
         }
     }
     for (need, kinds) in left_out {
@@ -199,7 +196,7 @@ fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Resul
     let bars = Bars::new(width);
     let jobs = workload.job_count() as u64;
     let bars: Vec<ProgressBar> =
-        chosen.iter().map(|chosen| bars.jobs(chosen.def.kind, jobs)).collect();
+        chosen.iter().map(|chosen| bars.jobs(&chosen.def.kind, jobs)).collect();
     let results = pool::run(chosen.len(), args.threads, |at, _: &mut ()| {
         bars[at].reset_elapsed();
         let result = simulate_one(&chosen[at], workload, &bars[at]);
@@ -224,9 +221,9 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Resu
     let points = series.points(&finished.state);
     let (jct, wait) = (metrics.distribution(Which::Jct), metrics.distribution(Which::Wait));
     let run = Run {
-        policy: chosen.def.kind.to_owned(),
+        policy: chosen.def.kind.to_string(),
         settings: chosen.given.clone(),
-        summary: chosen.def.summary.to_owned(),
+        summary: chosen.def.summary.to_string(),
         values: Vec::new(),
         jct_cdf: cdf(&jct),
         wait_cdf: cdf(&wait),

@@ -148,7 +148,7 @@ fn simulate_one(
     summary.contention = finished.contention;
     let (solves, fallbacks) = finished.state.solves();
     let run = RunJson {
-        policy: chosen.def.kind.to_owned(),
+        policy: chosen.def.kind.to_string(),
         settings: chosen.short(),
         summary,
         events: finished.events,
@@ -177,9 +177,9 @@ fn report(
         shown.iter().map(|column| values[*column]).collect()
     };
     let policy = |chosen: &Chosen| Run {
-        policy: chosen.def.kind.to_owned(),
+        policy: chosen.def.kind.to_string(),
         settings: chosen.given.clone(),
-        summary: chosen.def.summary.to_owned(),
+        summary: chosen.def.summary.to_string(),
         ..Run::default()
     };
     let about = Report {

@@ -31,6 +31,7 @@ mod top;
 mod trace;
 
 use anyhow::{Context, Result};
+use hostler_core::registry::Registry;
 use hostler_core::watch::Watch;
 use hostler_live::job::JobAction;
 use hostler_sim::lower::Workload;
@@ -51,28 +52,28 @@ fn simulated<Watcher: Watch>(
     finished.with_context(|| format!("policy `{}` breaks a rule of the cluster", chosen.def.kind))
 }
 
-/// Runs the command.
-pub fn execute(cli: Cli) -> Result<()> {
+/// Runs the command; policies are those of the registry.
+pub fn execute(cli: Cli, registry: Registry) -> Result<()> {
     match cli.command {
-        Command::Compare(args) => compare::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
+        Command::Compare(args) => compare::run(&args, &registry),
+        Command::Simulate(args) => simulate::run(&args, &registry),
         Command::Analyze(args) => analyze::run(&args),
-        Command::Policies(args) => policies::run(&args),
+        Command::Policies(args) => policies::run(&args, &registry),
         Command::Trace(args) => trace::run(&args.command),
         Command::Predict(args) => predict::run(&args.command),
-        Command::Replay(args) => replay::run(&args),
-        Command::Rehearse(args) => rehearse::run(&args),
+        Command::Replay(args) => replay::run(&args, registry),
+        Command::Rehearse(args) => rehearse::run(&args, registry),
         Command::Parity(args) => parity::run(&args.command),
-        Command::Live(command) => live(&command),
+        Command::Live(command) => live(&command, registry),
         Command::Agent(args) => agent::run(&args),
         Command::Progress(args) => progress::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
 }
 
-fn live(command: &LiveCommand) -> Result<()> {
+fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
     match command {
-        LiveCommand::Serve(args) => serve::run(args),
+        LiveCommand::Serve(args) => serve::run(args, registry),
         LiveCommand::Login(args) => login::run(args),
         LiveCommand::Submit(args) => submit::run(args),
         LiveCommand::Queue(args) => queue::run(args),
@@ -87,7 +88,7 @@ fn live(command: &LiveCommand) -> Result<()> {
         LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),
         LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain"),
         LiveCommand::History(args) => queue::history(args),
-        LiveCommand::Policy(args) => policy::run(&args.command),
+        LiveCommand::Policy(args) => policy::run(&args.command, &registry),
         LiveCommand::Tenant(args) => tenant::run(&args.command),
         LiveCommand::Token(args) => token::run(&args.command),
         LiveCommand::Store(args) => store::run(&args.command),

@@ -141,7 +141,7 @@ fn policy(name: &str, args: &Gavel) -> Result<Box<dyn Policy>> {
         let prices = prices.map(|(name, price)| ((*name).to_owned(), Value::from(price)));
         settings.insert("prices".to_owned(), Value::Table(prices.collect()));
     }
-    Ok(hostler_policies::build(kind, &settings)?)
+    Ok(hostler_policies::builtin().build(kind, &settings)?)
 }
 
 fn print(args: &Gavel, results: &[Json]) -> Result<()> {

@@ -4,32 +4,33 @@ use std::io::Write;
 
 use anyhow::Result;
 use hostler_core::policy::PolicyDef;
+use hostler_core::registry::Registry;
 use serde_json::json;
 
 use crate::cli::Policies;
 
 /// Lists the policies, or shows one.
-pub fn run(args: &Policies) -> Result<()> {
+pub fn run(args: &Policies, registry: &Registry) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match (&args.kind, args.json) {
-        (None, false) => list(&mut out),
+        (None, false) => list(&mut out, registry),
         (None, true) => {
-            let all: Vec<_> = hostler_policies::all().map(as_json).collect();
+            let all: Vec<_> = registry.all().map(as_json).collect();
             writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
             Ok(())
         }
-        (Some(kind), false) => show(&mut out, hostler_policies::find(kind)?),
+        (Some(kind), false) => show(&mut out, registry.find(kind)?),
         (Some(kind), true) => {
-            let def = as_json(hostler_policies::find(kind)?);
+            let def = as_json(registry.find(kind)?);
             writeln!(out, "{}", serde_json::to_string_pretty(&def)?)?;
             Ok(())
         }
     }
 }
 
-fn list(out: &mut impl Write) -> Result<()> {
-    let width = hostler_policies::all().map(|def| def.kind.len()).max().unwrap_or(0);
-    for def in hostler_policies::all() {
+fn list(out: &mut impl Write, registry: &Registry) -> Result<()> {
+    let width = registry.all().map(|def| def.kind.len()).max().unwrap_or(0);
+    for def in registry.all() {
         writeln!(out, "{:width$}  {}", def.kind, def.summary)?;
     }
     Ok(())
@@ -37,9 +38,8 @@ fn list(out: &mut impl Write) -> Result<()> {
 
 fn show(out: &mut impl Write, def: &PolicyDef) -> Result<()> {
     writeln!(out, "{}: {}", def.kind, def.summary)?;
-    let defaults = (def.defaults)();
-    for setting in def.settings {
-        let default = defaults.get(setting.name).map(toml::Value::to_string);
+    for setting in def.settings.iter() {
+        let default = def.defaults.get(&*setting.name).map(toml::Value::to_string);
         let default = default.as_deref().unwrap_or("none");
         writeln!(out, "\n  {} = {default}    ({})", setting.name, setting.takes)?;
         writeln!(out, "    {}", setting.help.trim())?;
@@ -48,12 +48,11 @@ fn show(out: &mut impl Write, def: &PolicyDef) -> Result<()> {
 }
 
 fn as_json(def: &PolicyDef) -> serde_json::Value {
-    let defaults = (def.defaults)();
     let settings = def.settings.iter().map(|setting| {
         json!({
             "name": setting.name,
             "takes": setting.takes,
-            "default": defaults.get(setting.name),
+            "default": def.defaults.get(&*setting.name),
             "help": setting.help.trim(),
         })
     });

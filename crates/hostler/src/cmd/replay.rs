@@ -8,6 +8,7 @@ use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::metrics::Metrics;
 use hostler_core::record::Record;
+use hostler_core::registry::Registry;
 use hostler_core::replay::{Replay, ReplayError};
 use serde_json::json;
 
@@ -18,13 +19,14 @@ use crate::say::say;
 const LINE_MAX: u64 = 1 << 30;
 
 /// Folds a log and shows its end.
-pub fn run(args: &cli::Replay) -> Result<()> {
+pub fn run(args: &cli::Replay, registry: Registry) -> Result<()> {
     let name = args.log.display().to_string();
     let file = File::open(&args.log).with_context(|| format!("cannot read `{name}`"))?;
-    let mut lines = Lines { input: BufReader::new(file), name, number: 0 };
+    let mut lines =
+        Lines { input: BufReader::new(file), name, number: 0, registry: registry.clone() };
     let Some(first) = lines.next()? else { bail!("`{}` is empty", lines.name) };
-    let build = |settings: &str| {
-        hostler_policies::from_toml(settings).expect("reading a line checked its policies")
+    let build = move |settings: &str| {
+        registry.from_toml(settings).expect("reading a line checked its policies")
     };
     let policy = build(policy_of(&first, &lines.name)?);
     let engine = Engine::new(policy, Metrics::default()).with_builder(Box::new(build));
@@ -111,6 +113,8 @@ struct Lines {
     input: BufReader<File>,
     name: String,
     number: u64,
+    /// Policies that a log can name.
+    registry: Registry,
 }
 
 impl Lines {
@@ -136,7 +140,7 @@ impl Lines {
         let record = record.with_context(|| format!("{name}:{number}: no record of a log"))?;
         for settings in policies(&record) {
             // The words only: a log with a policy that is not known here is no usage error.
-            let known = hostler_policies::from_toml(settings);
+            let known = self.registry.from_toml(settings);
             known.map_err(|error| anyhow!("{name}:{number}: {error}"))?;
         }
         Ok(Some(record))

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use hostler_core::registry::Registry;
 use hostler_core::units::Span;
 use hostler_live::agent::discover::{MachineOverrides, seen_from_outside};
 use hostler_live::agent::gpus::Gpus;
@@ -20,6 +21,7 @@ use hostler_live::server::{self, Certificate, Running};
 use super::job_user::job_users;
 use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, Serve};
 use crate::say::say;
+use crate::settings::Chosen;
 
 /// Time beyond the fence after which a node is given up: what ending jobs may take.
 const DEAD_AFTER_FENCE_SECS: u64 = 60;
@@ -28,13 +30,13 @@ const DEAD_AFTER_FENCE_SECS: u64 = 60;
 const BEATS_PER_FENCE: u64 = 6;
 
 /// Runs the daemon until it is told to stop.
-pub fn run(args: &Serve) -> Result<()> {
+pub fn run(args: &Serve, registry: Registry) -> Result<()> {
     start_log(&args.log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start threads")?.block_on(serve(args))
+    runtime.context("cannot start threads")?.block_on(serve(args, registry))
 }
 
-async fn serve(args: &Serve) -> Result<()> {
+async fn serve(args: &Serve, registry: Registry) -> Result<()> {
     let JobUserOptions { job_user, job_users } = &args.users;
     if !args.with_agent && (job_user.is_some() || job_users.is_some()) {
         bail!(
@@ -42,7 +44,7 @@ async fn serve(args: &Serve) -> Result<()> {
         );
     }
     let agent_options = args.with_agent.then(|| AgentPart::find(args)).transpose()?;
-    let running = server::start(settings(args)?).await?;
+    let running = server::start(settings(args, registry)?).await?;
     let url = running.url();
     if running.first_token().is_some() {
         let pin = running.fingerprint().map(|pin| format!(" --fingerprint {pin}"));
@@ -114,11 +116,12 @@ async fn agent(
     })
 }
 
-fn settings(args: &Serve) -> Result<server::Settings> {
-    let mut host = times(args)?;
-    if let Some(policy) = &args.policy {
-        host.policy = super::policy::text(policy)?;
-    }
+fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
+    let policy = match &args.policy {
+        Some(policy) => super::policy::text(policy, &registry)?,
+        None => Chosen::parse(&registry, hostler_policies::DEFAULT)?.bare_toml(),
+    };
+    let host = times(args, policy)?;
     let certificate = match (&args.cert, &args.key) {
         (Some(chain), Some(key)) => Certificate::Own { chain: chain.clone(), key: key.clone() },
         _ if args.plain => Certificate::None,
@@ -132,15 +135,13 @@ fn settings(args: &Serve) -> Result<server::Settings> {
         certificate,
         rate: Rate { per_second, burst: 2.0 * per_second },
         host,
-        policies: Arc::new(|text| {
-            hostler_policies::from_toml(text).map_err(|error| error.to_string())
-        }),
+        policies: Arc::new(move |text| registry.from_toml(text).map_err(|error| error.to_string())),
     })
 }
 
 /// When silence means what. Several beats fit into the fence, or one late answer would end jobs.
-fn times(args: &Serve) -> Result<host::Settings> {
-    let usual = host::Settings::default();
+fn times(args: &Serve, policy: String) -> Result<host::Settings> {
+    let usual = host::Settings::new(policy);
     let fence = Span::from_secs(args.fence_secs);
     let dead = args.dead_secs.unwrap_or(args.fence_secs.saturating_add(DEAD_AFTER_FENCE_SECS));
     if dead < args.fence_secs.saturating_add(DEAD_AFTER_FENCE_SECS_MIN) {

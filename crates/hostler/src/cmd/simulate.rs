@@ -12,6 +12,7 @@ use hostler_core::job::{Ending, Job, Phase};
 use hostler_core::metrics::{Metrics, Summary};
 use hostler_core::reason::Reason;
 use hostler_core::record::Record;
+use hostler_core::registry::Registry;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
@@ -56,13 +57,13 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// Simulates one policy.
-pub fn run(args: &Simulate) -> Result<()> {
-    let chosen = Chosen::new(&args.policy, args.set.iter().map(String::as_str))?;
+pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
+    let chosen = Chosen::new(registry, &args.policy, args.set.iter().map(String::as_str))?;
     input::check_estimates([&chosen], &args.input)?;
     let loaded = input::load(&args.input)?;
     let sink = args.log.as_deref().map(|path| LogFile::create(path, args.force)).transpose()?;
     let log = sink.as_ref().map(|sink| sink.log(&chosen));
-    let bar = Bars::new(0).jobs(chosen.def.kind, loaded.workload.job_count() as u64);
+    let bar = Bars::new(0).jobs(&chosen.def.kind, loaded.workload.job_count() as u64);
     let watch = ((Metrics::default(), Rejected::default()), Counter::new(bar.clone()));
     let started = Instant::now();
     let finished = super::simulated(&chosen, &loaded.workload, watch, log)?;
@@ -77,7 +78,7 @@ pub fn run(args: &Simulate) -> Result<()> {
     let mut summary = metrics.summary(&finished.state);
     summary.contention = finished.contention;
     let result = RunJson {
-        policy: chosen.def.kind.to_owned(),
+        policy: chosen.def.kind.to_string(),
         settings: chosen.short(),
         summary,
         events: finished.events,

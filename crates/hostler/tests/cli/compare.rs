@@ -15,10 +15,10 @@ fn without_arguments_the_example_is_compared_and_a_report_written() {
     assert!(ran.stderr.contains("report: hostler-report.html"), "{}", ran.stderr);
     let html = folder.text("hostler-report.html");
     assert!(html.to_lowercase().starts_with("<!doctype html>"), "{}", &html[..80]);
-    for def in hostler_policies::all() {
-        let row = ran.stdout.lines().any(|line| line.trim_start().starts_with(def.kind));
-        assert!(row != is_left_out(&ran.stderr, def.kind), "{}: {}", def.kind, ran.stdout);
-        assert!(html.contains(def.kind), "{} is not in the report", def.kind);
+    for def in hostler_policies::builtin().all() {
+        let row = ran.stdout.lines().any(|line| line.trim_start().starts_with(&*def.kind));
+        assert!(row != is_left_out(&ran.stderr, &def.kind), "{}: {}", def.kind, ran.stdout);
+        assert!(html.contains(&*def.kind), "{} is not in the report", def.kind);
     }
     assert!(ran.stdout.contains("slowdown"), "{}", ran.stdout);
 }
@@ -82,7 +82,8 @@ fn the_number_of_threads_changes_nothing_but_the_time() {
 #[test]
 fn unknown_policies_and_settings_are_usage_errors() {
     let folder = Folder::new();
-    let all: Vec<&str> = hostler_policies::all().map(|def| def.kind).collect();
+    let registry = hostler_policies::builtin();
+    let all: Vec<&str> = registry.all().map(|def| &*def.kind).collect();
     let ran = folder.run("compare --policies fifo,fito");
     for kind in &all {
         assert!(ran.stderr.contains(kind), "{kind} is not named: {}", ran.stderr);

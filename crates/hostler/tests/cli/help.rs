@@ -114,7 +114,8 @@ fn command_lines_without_sense_are_usage_errors() {
 fn policies_are_listed_and_shown() {
     let folder = Folder::new();
     let list = folder.quiet("policies");
-    let all: Vec<&str> = hostler_policies::all().map(|def| def.kind).collect();
+    let registry = hostler_policies::builtin();
+    let all: Vec<&str> = registry.all().map(|def| &*def.kind).collect();
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, all);
     let sjf = folder.quiet("policies sjf");
@@ -126,7 +127,7 @@ fn policies_are_listed_and_shown() {
 fn policies_are_shown_to_machines() {
     let folder = Folder::new();
     let list = folder.json("policies --json");
-    assert_eq!(list.as_array().map(Vec::len), Some(hostler_policies::all().count()));
+    assert_eq!(list.as_array().map(Vec::len), Some(hostler_policies::builtin().all().count()));
     let sjf = folder.json("policies sjf --json");
     assert_eq!(sjf["kind"], "sjf");
     let settings = sjf["settings"].as_array().expect("settings are a list");

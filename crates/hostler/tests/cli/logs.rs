@@ -37,8 +37,8 @@ fn lecture_log(policy: &str) -> Folder {
 fn every_policy_replays_to_the_numbers_of_its_run() {
     let folder = Folder::new();
     folder.quiet("trace gen pai-like --jobs 120 --seed 3 --scale 40 --load 1.5 --out trace");
-    for def in hostler_policies::all() {
-        let kind = def.kind;
+    for def in hostler_policies::builtin().all() {
+        let kind = &def.kind;
         let line = format!("simulate --trace trace --policy {kind} --json --log log --force");
         let run = folder.json(&line);
         let replayed = folder.json("replay log --json");

@@ -153,7 +153,7 @@ fn what_can_never_run_is_rejected_and_counted() {
         .job("too-many-cores", 0, "1,1000,,9000,10000,")
         .job("some-model-exists", 0, "1,1000,H200|V100,1000,10000,")
         .write(&folder);
-    for def in hostler_policies::all() {
+    for def in hostler_policies::builtin().all() {
         let line = format!("simulate --trace trace --json --policy {}", def.kind);
         let run = folder.json(&line);
         assert_eq!(run["jobs_rejected"], 4, "{}", def.kind);

@@ -18,7 +18,7 @@ use hostler_sim::fixture;
 /// that are not over, and the number of facts that came too late to matter.
 #[track_caller]
 fn check(policy: &str, text: &str, expected: Expect) {
-    let build = || hostler_policies::from_toml(policy).expect("the policy is known");
+    let build = || hostler_policies::builtin().from_toml(policy).expect("the policy is known");
     let checked = fixture::check(&build, text);
     let jobs = text.lines().filter(|line| line.trim_start().starts_with("job ")).count();
     assert_eq!(checked.endings.len() + checked.state.job_count(), jobs, "a job is lost");

@@ -209,7 +209,7 @@ fn a_node_that_dies_before_the_first_job_is_no_place() {
 /// Runs a fixture under fifo and drains the first node from `from` to `to`.
 fn drained(text: &str, from: Time, to: Time) -> String {
     let fixture = Fixture::parse(text).expect("the fixture is valid");
-    let policy = hostler_policies::from_toml("kind = 'fifo'").expect("fifo is known");
+    let policy = hostler_policies::builtin().from_toml("kind = 'fifo'").expect("fifo is known");
     let mut engine = Engine::new(policy, Timeline::default());
     let jobs = Listed::new(fixture.jobs.clone());
     let mut world = World::new(fixture.site.clone(), jobs, Truth::new(fixture.runs));

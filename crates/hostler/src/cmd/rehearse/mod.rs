@@ -17,6 +17,7 @@ use hostler_core::executor;
 use hostler_core::job::JobSpec;
 use hostler_core::predict::UserEstimate;
 use hostler_core::record::Record;
+use hostler_core::registry::Registry;
 use hostler_core::units::{Span, Time};
 use hostler_sim::world::{Listed, Site, Truth, World};
 use serde::Serialize;
@@ -60,10 +61,10 @@ struct Difference {
 }
 
 /// Runs the jobs both ways and prints what came of it.
-pub fn run(args: &Rehearse) -> Result<()> {
-    let chosen = Chosen::new(&args.policy, args.set.iter().map(String::as_str))?;
+pub fn run(args: &Rehearse, registry: Registry) -> Result<()> {
+    let chosen = Chosen::new(&registry, &args.policy, args.set.iter().map(String::as_str))?;
     let plan = RehearsalPlan::new(args)?;
-    let records = real::run(args, &chosen, &plan)?;
+    let records = real::run(args, registry, &chosen, &plan)?;
     let live = folded(&chosen, &records);
     if live.ended.len() != plan.jobs.len() {
         bail!("{} of {} jobs ended well", live.ended.len(), plan.jobs.len());
@@ -128,7 +129,7 @@ fn judged(
     let overheads = live.overheads(plan);
     let (live, simulated) = (live.figures(), simulated.figures());
     RehearsalOutcome {
-        policy: chosen.def.kind.to_owned(),
+        policy: chosen.def.kind.to_string(),
         settings: chosen.short(),
         jobs: plan.jobs.len(),
         nodes: args.nodes,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use hostler_core::record::Record;
+use hostler_core::registry::Registry;
 use hostler_live::agent::discover::MachineOverrides;
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
@@ -29,17 +30,23 @@ const RECORDS_MAX: usize = 10_000;
 const PATIENCE_SECS: u64 = 60;
 
 /// Runs the jobs and gives the daemon's log.
-pub fn run(args: &Rehearse, chosen: &Chosen, plan: &RehearsalPlan) -> Result<Vec<Record>> {
+pub fn run(
+    args: &Rehearse,
+    registry: Registry,
+    chosen: &Chosen,
+    plan: &RehearsalPlan,
+) -> Result<Vec<Record>> {
     let folder = Folder::new()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
-    let records = runtime.block_on(rehearse(args, chosen, plan, &folder.0));
+    let records = runtime.block_on(rehearse(args, registry, chosen, plan, &folder.0));
     runtime.shutdown_background();
     records
 }
 
 async fn rehearse(
     args: &Rehearse,
+    registry: Registry,
     chosen: &Chosen,
     plan: &RehearsalPlan,
     folder: &Path,
@@ -50,10 +57,8 @@ async fn rehearse(
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: Certificate::None,
         rate: Rate { per_second: 1e6, burst: 1e6 },
-        host: host::Settings { policy: chosen.toml(), ..host::Settings::default() },
-        policies: Arc::new(|text| {
-            hostler_policies::from_toml(text).map_err(|error| error.to_string())
-        }),
+        host: host::Settings::new(chosen.toml()),
+        policies: Arc::new(move |text| registry.from_toml(text).map_err(|error| error.to_string())),
     })
     .await?;
     let mut agents = Vec::new();

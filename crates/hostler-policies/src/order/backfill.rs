@@ -1,0 +1,102 @@
+//! What backfilling policies have in common: jobs start in the order of their submission until one
+//! does not fit; which of those behind it start all the same is the policy's own rule.
+
+use std::collections::btree_set;
+
+use hostler_core::id::JobId;
+use hostler_core::job::Job;
+use hostler_core::plan::Plan;
+use hostler_core::policy::{Policy, Wake};
+use hostler_core::predict::EstimateSource;
+use hostler_core::stage::Place;
+use hostler_core::view::View;
+
+use super::hopeless::Hopeless;
+use super::outlook::{News, Started, blocked, explain_no_capacity, explain_rest};
+use crate::place::PlaceRule;
+
+/// A policy that backfills.
+pub(super) struct Backfill<Rule> {
+    place: Box<dyn Place>,
+    depth: usize,
+    estimate: EstimateSource,
+    news: News,
+    rule: Rule,
+}
+
+/// Who may start behind a job that does not fit. Holds memory for the search and nothing else.
+pub(super) trait FillGaps: Default + Send + 'static {
+    /// Starts those in line that may, and tells the others why not.
+    fn fill<'a>(&mut self, waiting: Waiting<'a>, line: Line<'a>, plan: &mut Plan<'_>);
+}
+
+/// The first job that does not fit, and what is known by then.
+pub(super) struct Waiting<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) place: &'a dyn Place,
+    pub(super) hopeless: &'a mut Hopeless,
+    pub(super) head: &'a Job,
+    /// Jobs that this question started before it came to the head.
+    pub(super) started: &'a [Started],
+}
+
+/// The jobs behind the head, and how many of them may be passed over.
+pub(super) struct Line<'a> {
+    view: &'a View<'a>,
+    ids: btree_set::Iter<'a, JobId>,
+    depth: usize,
+}
+
+impl<'a> Line<'a> {
+    /// Asks for each job whether it starts, until too many did not.
+    pub(super) fn offer(
+        self,
+        plan: &mut Plan<'_>,
+        mut starts: impl FnMut(&mut Plan<'_>, &'a Job) -> bool,
+    ) {
+        let mut left = self.depth;
+        for id in self.ids {
+            if left == 0 {
+                break;
+            }
+            if plan.has_job(*id) {
+                continue;
+            }
+            let job = self.view.job(*id).expect("a waiting job is not over");
+            if !starts(plan, job) {
+                left -= 1;
+            }
+        }
+    }
+}
+
+impl<Rule: FillGaps> Backfill<Rule> {
+    pub(super) fn new(
+        place: PlaceRule,
+        depth: u32,
+        estimate: EstimateSource,
+    ) -> Box<Backfill<Rule>> {
+        let (place, depth) = (place.build(), depth as usize);
+        Box::new(Backfill { place, depth, estimate, news: News::default(), rule: Rule::default() })
+    }
+}
+
+impl<Rule: FillGaps> Policy for Backfill<Rule> {
+    fn estimates(&self) -> EstimateSource {
+        self.estimate
+    }
+
+    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+        let came = self.news.follow(view, plan, &*self.place);
+        let hopeless = &mut self.news.hopeless;
+        let place = &*self.place;
+        let mut started = Vec::new();
+        let mut ids = view.pending().iter();
+        let head = ids.find_map(|id| blocked(place, hopeless, view, plan, *id, &mut started));
+        let Some(head) = head else { return };
+        explain_no_capacity(plan, head);
+        let waiting = Waiting { view, place, hopeless, head, started: &started };
+        self.rule.fill(waiting, Line { view, ids, depth: self.depth }, plan);
+        explain_rest(view, plan, &came, head.id);
+    }
+}
