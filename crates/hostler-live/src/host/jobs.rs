@@ -11,7 +11,7 @@ use hostler_core::units::Span;
 use sha2::{Digest, Sha256};
 
 use super::request::spec_of;
-use super::{Answer, Effect, Host, HostError, Principal};
+use super::{Answer, Desk, Effect, HostError, Principal};
 use crate::job::{JobRequest, JobState};
 use crate::limits::{AFTER_MAX, ARRAY_JOBS_MAX, JOBS_MAX, KEY_CHARS_MAX};
 use crate::store::{JobFacts, JobRow, KeyRow, Role, Row};
@@ -41,7 +41,7 @@ impl LiveJob {
     }
 }
 
-impl Host {
+impl Desk {
     pub(super) fn submit(
         &mut self,
         slot: u64,
