@@ -14,6 +14,7 @@ use hostler_core::record::Record;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
 
+use super::clock::Stopwatch;
 use super::follow::Gathered;
 use super::holds::Tenants;
 use super::jobs::LiveJob;
@@ -61,6 +62,7 @@ pub struct Desk {
     pub(super) log_bytes: usize,
     pub(super) snapshot_bytes: usize,
     pub(super) figures: Figures,
+    pub(super) stopwatch: Stopwatch,
 }
 
 /// What the present batch has come to so far.
@@ -233,9 +235,9 @@ impl Desk {
         if batch.is_empty() {
             return Ok(());
         }
-        let begun = std::time::Instant::now();
+        let begun = (self.stopwatch)();
         self.store.commit(&batch)?;
-        self.figures.commits.add(begun.elapsed());
+        self.figures.commits.add((self.stopwatch)().saturating_sub(begun));
         self.figures.records = self.last_record;
         Ok(())
     }

@@ -213,14 +213,15 @@ impl Host {
     }
 
     fn step(&mut self) {
-        let begun = std::time::Instant::now();
+        let begun = (self.desk.stopwatch)();
         let (at, asked, decisions) = self.desk.decide();
         self.tell_ended();
         for decision in &decisions {
             self.act(decision);
         }
         self.desk.draft.records.push(Record::Output { at, asked, decisions });
-        self.desk.figures.decisions.add(begun.elapsed());
+        let took = (self.desk.stopwatch)().saturating_sub(begun);
+        self.desk.figures.decisions.add(took);
     }
 
     fn act(&mut self, decision: &Decision) {

@@ -19,7 +19,7 @@ use super::holds::Tenants;
 use super::jobs::LiveJob;
 use super::keys::Keys;
 use super::tokens::Tokens;
-use super::{DEFAULT_TENANT, Desk, Figures, Host, HostError, PolicyBuilder, Settings};
+use super::{DEFAULT_TENANT, Desk, Figures, Host, HostError, PolicyBuilder, Settings, clock};
 use crate::driver::{AgentDriver, Driver};
 use crate::store::{Loaded, Row, Store, StoreError, TenantQuota};
 
@@ -112,6 +112,7 @@ impl Desk {
             log_bytes,
             snapshot_bytes,
             figures: Figures::default(),
+            stopwatch: clock::standing(),
         };
         loaded.tenants.into_iter().for_each(|row| desk.tenants.put(row));
         desk.restore_jobs(loaded.jobs, &loaded.dependencies)?;

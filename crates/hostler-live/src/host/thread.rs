@@ -17,7 +17,7 @@ use hostler_core::id::JobId;
 use hostler_core::units::Time;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use super::clock::Clock;
+use super::clock::{self, Clock};
 use super::reader::HistoryReader;
 use super::tokens::Tokens;
 use super::{
@@ -73,7 +73,8 @@ pub struct HostThread {
 
 impl HostThread {
     /// Puts a host on a thread of its own.
-    pub fn start(host: Host) -> Result<(HostHandle, HostThread), HostError> {
+    pub fn start(mut host: Host) -> Result<(HostHandle, HostThread), HostError> {
+        host.desk.stopwatch = clock::running();
         let library = HistoryReader::start(host.reader()?)?;
         let shared = Arc::new(Shared {
             tokens: RwLock::new(Arc::new(host.desk.tokens.clone())),
