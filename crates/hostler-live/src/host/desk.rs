@@ -40,6 +40,8 @@ pub struct Desk {
     pub(super) now: Time,
     pub(super) next_job: u32,
     pub(super) jobs: BTreeMap<u32, LiveJob>,
+    /// Those that the driver found, by what it calls them.
+    pub(super) found: BTreeMap<String, JobId>,
     /// Who waits for a job.
     pub(super) dependents: BTreeMap<u32, BTreeSet<u32>>,
     /// Jobs whose start failed and that wait for their next try, and until when.

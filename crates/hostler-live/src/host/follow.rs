@@ -112,6 +112,9 @@ impl Desk {
     fn end_job(&mut self, id: u32, ending: Ending) {
         let Some(mut live) = self.jobs.remove(&id) else { return };
         self.tenants.over(&live);
+        if let Some(by) = live.row.origin.found() {
+            self.found.remove(by);
+        }
         for needed in &live.needs {
             if let Some(dependents) = self.dependents.get_mut(needed) {
                 dependents.remove(&id);

@@ -13,6 +13,7 @@ mod clock;
 mod commands;
 mod desk;
 mod follow;
+mod found;
 mod holds;
 mod input;
 mod jobs;
@@ -39,6 +40,7 @@ use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
 
 pub use desk::Desk;
+pub use found::FoundJob;
 pub use input::{
     Answer, Change, Changed, Command, DEFAULT_TENANT, Effect, HostError, Input, OutputPiece,
     Principal, SessionId,

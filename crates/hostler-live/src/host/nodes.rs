@@ -44,8 +44,8 @@ impl Desk {
     }
 
     /// A machine that was checked joins under a number of its own; one that goes by its name
-    /// already must be retired by the caller.
-    pub fn add_node(&mut self, machine: Machine, token: u32) -> NodeId {
+    /// already must be retired by the caller. One that the driver found has no token.
+    pub fn add_node(&mut self, machine: Machine, token: Option<u32>) -> NodeId {
         let spec = self.node_spec(&machine);
         let id = NodeId(self.state().nodes().len() as u32);
         let draining = self.node_row(&machine.name).is_some_and(|row| row.draining);

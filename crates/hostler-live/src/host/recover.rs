@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
+use hostler_core::id::JobId;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
 use hostler_core::replay::Replay;
@@ -94,6 +95,7 @@ impl Desk {
             policy,
             now,
             jobs: BTreeMap::new(),
+            found: BTreeMap::new(),
             dependents: BTreeMap::new(),
             paused: BTreeMap::new(),
             tenants: Tenants::default(),
@@ -132,7 +134,7 @@ impl Desk {
             )));
         }
         for row in rows {
-            let job = self.engine.state().job(hostler_core::id::JobId(row.id));
+            let job = self.engine.state().job(JobId(row.id));
             let job = job.expect("compared above");
             let (gpu_milli, leased) = (job.spec.gpu_milli(), job.lease().is_some());
             let held = job.phase == hostler_core::job::Phase::Held;
@@ -142,6 +144,9 @@ impl Desk {
             self.tenants.added(&row.tenant);
             if leased {
                 self.tenants.leased(&row.tenant, true);
+            }
+            if let Some(by) = row.origin.found() {
+                self.found.insert(by.to_owned(), JobId(row.id));
             }
             let (id, tenant) = (row.id, row.tenant.clone());
             let mut live = LiveJob::new(row, gpu_milli);

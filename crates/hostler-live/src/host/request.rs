@@ -26,7 +26,6 @@ pub(super) fn spec_of(
     desk: &Desk,
     tenant: &str,
 ) -> Result<(JobSpec, Vec<String>), HostError> {
-    check_texts(request)?;
     let state = desk.state();
     let demand = demand_of(request, state)?;
     let (group, profile, names) = numbers_of(request, desk, tenant);
@@ -132,7 +131,8 @@ pub(super) fn check_name(field: &'static str, name: &str) -> Result<(), HostErro
     Ok(())
 }
 
-fn check_texts(request: &JobRequest) -> Result<(), HostError> {
+/// Whether what is to be run can be.
+pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
     if request.command.first().is_none_or(String::is_empty) {
         return Err(invalid("command", "it names no program".to_owned()));
     }

@@ -133,9 +133,9 @@ impl AgentDriver {
             let node = desk.state().node(id);
             let (same, busy) = (node.spec == spec, !node.leases.is_empty());
             if same || busy {
-                if row.token != token || row.machine.address != machine.address {
+                if row.token != Some(token) || row.machine.address != machine.address {
                     let mut row = row;
-                    row.token = token;
+                    row.token = Some(token);
                     row.machine.address.clone_from(&machine.address);
                     desk.put_node(row);
                 }
@@ -148,7 +148,7 @@ impl AgentDriver {
             self.leave_behind(desk, id);
         }
         let name = machine.name.clone();
-        let id = desk.add_node(machine, token);
+        let id = desk.add_node(machine, Some(token));
         let row = desk.node_row(&name).expect("it was added just now");
         self.agents.put(row, desk.now(), self.settings.fence);
         id
@@ -169,7 +169,7 @@ fn admit(desk: &Desk, token: u32, protocol: u32, machine: &Machine) -> Result<()
         return Err(format!("it speaks protocol {protocol}, this daemon {PROTOCOL}; upgrade"));
     }
     // A store of before may hold several for one name: the one that spoke first goes on.
-    let spoke = desk.node_row(&machine.name).and_then(|row| desk.token(row.token));
+    let spoke = desk.node_row(&machine.name).and_then(|row| desk.token(row.token?));
     let spoke = spoke.filter(|row| row.revoked.is_none());
     let speaks = spoke.or_else(|| desk.token_of_node(&machine.name));
     if speaks.is_none_or(|row| row.id != token) {

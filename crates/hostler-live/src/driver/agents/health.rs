@@ -85,8 +85,8 @@ impl AgentDriver {
             self.parts_gone(desk, id);
             return self.announce(desk, id);
         }
-        if let (Some(machine), Some(session), true) =
-            (live.changed.clone(), session, node.leases.is_empty())
+        if let (Some(machine), Some(session), Some(token), true) =
+            (live.changed.clone(), session, token, node.leases.is_empty())
         {
             // Nothing relies on the old machine any more: the agent joins anew as what it is.
             self.agents.lost(session);

@@ -257,7 +257,7 @@ impl Driver for AgentDriver {
 
     /// The connection of an agent whose token is revoked ends.
     fn revoked(&mut self, desk: &mut Desk, token: u32) {
-        let nodes = desk.node_rows().filter(|row| row.token == token);
+        let nodes = desk.node_rows().filter(|row| row.token == Some(token));
         let sessions = nodes.filter_map(|row| self.agents.session(NodeId(row.id)));
         let sessions: Vec<SessionId> = sessions.collect();
         for session in sessions {
