@@ -11,6 +11,7 @@ compile_error!("agents rely on process groups and file locks of Unix");
 pub mod agent;
 pub mod api;
 pub mod client;
+pub mod driver;
 pub mod host;
 pub mod job;
 pub mod limits;

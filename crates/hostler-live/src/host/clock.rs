@@ -3,12 +3,26 @@
 //! Nodes are given up by this clock, so it must not jump when somebody sets the wall clock. It runs
 //! by the monotonic clock and approaches the wall clock slowly.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hostler_core::units::Time;
 
 /// It runs faster or slower by at most one part in this many.
 const SLEW: i64 = 2_000;
+
+/// Reads time that went by since some instant, for figures only: the host itself has no clock.
+pub(super) type Stopwatch = Box<dyn Fn() -> Duration + Send>;
+
+/// A stopwatch that runs.
+pub(super) fn running() -> Stopwatch {
+    let begun = Instant::now();
+    Box::new(move || begun.elapsed())
+}
+
+/// One that stands still, for hosts in simulations.
+pub(super) fn standing() -> Stopwatch {
+    Box::new(|| Duration::ZERO)
+}
 
 /// An even clock.
 pub(super) struct Clock {

@@ -6,10 +6,11 @@ use hostler_core::id::{LeaseId, NodeId, TenantId};
 
 use super::jobs::{require, unknown_job};
 use super::request::{check_name, invalid};
-use super::{Answer, Change, Changed, Command, Effect, Host, HostError, Principal};
+use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
+use crate::driver::OutputRead;
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
-use crate::store::{JobFacts, Role, Row, TenantQuota, TenantRow, TokenRow};
-use crate::wire::{Stream, ToAgent};
+use crate::store::{JobFacts, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow};
+use crate::wire::Stream;
 
 impl Host {
     /// Does what somebody wants, or says why not and changes nothing.
@@ -21,25 +22,25 @@ impl Host {
     ) -> Result<(), HostError> {
         let answer = match command {
             Command::Submit { request, key, tenant } => {
-                return self.submit(slot, by, *request, key, tenant);
+                return self.desk.submit(slot, by, *request, key, tenant);
             }
             Command::Cancel { job, version } => {
-                self.cancel_job(by, job, version)?;
-                self.draft.job_replies.push((slot, job));
+                self.desk.cancel_job(by, job, version)?;
+                self.desk.draft.job_replies.push((slot, job));
                 return Ok(());
             }
             Command::Hold { job, held, version } => {
-                self.hold_job(by, job, held, version)?;
-                self.draft.job_replies.push((slot, job));
+                self.desk.hold_job(by, job, held, version)?;
+                self.desk.draft.job_replies.push((slot, job));
                 return Ok(());
             }
             Command::ChangeMany { action, jobs } => {
-                return self.change_many(slot, by, action, &jobs);
+                return self.desk.change_many(slot, by, action, &jobs);
             }
             Command::ReadOutput { job, rank, stream, offset } => {
                 return self.read_output(slot, by, job, rank, stream, offset);
             }
-            Command::Enrol { hash, node } => self.enrol(by, hash, node)?,
+            Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
             Command::Drain { node, draining } => {
                 require(by, &[Role::Admin])?;
                 self.drain_node(&node, draining)?;
@@ -47,12 +48,12 @@ impl Host {
             }
             Command::SetPolicy { settings } => {
                 require(by, &[Role::Admin])?;
-                self.set_policy(settings)?
+                self.desk.set_policy(settings)?
             }
             Command::SetTenant { name, quota } => {
                 require(by, &[Role::Admin])?;
-                let is_new = self.tenants.get(&name).is_none();
-                self.set_tenant(&name, quota)?;
+                let is_new = self.desk.tenants.get(&name).is_none();
+                self.desk.set_tenant(&name, quota)?;
                 let tenant = Box::new(self.tenant(&name).expect("set just now"));
                 Answer::Tenant { tenant, is_new }
             }
@@ -60,22 +61,63 @@ impl Host {
                 require(by, &[Role::Admin])?;
                 check_name("name", &name)?;
                 if role == Role::Agent && !one_time {
-                    self.nobody_speaks_for(&name)?;
+                    self.desk.nobody_speaks_for(&name)?;
                 }
-                if self.tenants.get(&tenant).is_none() {
-                    self.set_tenant(&tenant, TenantQuota::default())?;
+                if self.desk.tenants.get(&tenant).is_none() {
+                    self.desk.set_tenant(&tenant, TenantQuota::default())?;
                 }
-                self.add_token(hash, role, tenant, name, one_time)?
+                self.desk.add_token(hash, role, tenant, name, one_time)?
             }
             Command::RevokeToken { token } => {
                 require(by, &[Role::Admin])?;
-                self.revoke(token)?
+                let answer = self.desk.revoke(token)?;
+                self.driver.revoked(&mut self.desk, token);
+                answer
             }
         };
-        self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
+        self.desk.draft.effects.push(Effect::Reply(slot, Ok(answer)));
         Ok(())
     }
 
+    fn drain_node(&mut self, name: &str, draining: bool) -> Result<(), HostError> {
+        let Some(row) = self.desk.node_row(name).cloned() else {
+            return Err(HostError::Unknown { what: "node", name: name.to_owned() });
+        };
+        let id = NodeId(row.id);
+        self.desk.put_node(NodeRow { draining, ..row });
+        self.driver.drain(&mut self.desk, id);
+        Ok(())
+    }
+
+    fn read_output(
+        &mut self,
+        slot: u64,
+        by: &Principal,
+        id: u32,
+        rank: u32,
+        stream: Stream,
+        offset: i64,
+    ) -> Result<(), HostError> {
+        let row = match self.desk.jobs.get(&id) {
+            Some(live) => Some(live.row.clone()),
+            None => self.desk.store.job(id)?,
+        };
+        let row = row.filter(|row| by.sees(&row.tenant)).ok_or_else(|| unknown_job(id))?;
+        let Some(lease) = row.facts.lease else {
+            let fault = match row.ended {
+                Some(_) => "the job is over and never started; `hostler show` says why",
+                None => "the job has not started yet",
+            };
+            return Err(HostError::NoOutput { fault: fault.to_owned() });
+        };
+        let node = node_of(&row.facts, rank)
+            .ok_or_else(|| HostError::NoOutput { fault: format!("it has no task {rank}") })?;
+        let read = OutputRead { slot, lease: LeaseId(lease), node, rank, stream, offset };
+        self.driver.read_output(&mut self.desk, read)
+    }
+}
+
+impl Desk {
     fn set_policy(&mut self, settings: String) -> Result<Answer, HostError> {
         if settings.len() > POLICY_BYTES_MAX {
             let fault = format!("{} bytes; at most {POLICY_BYTES_MAX}", settings.len());
@@ -160,7 +202,6 @@ impl Host {
         Ok(Answer::Token(id))
     }
 
-    /// The connection of an agent whose token is revoked ends.
     fn revoke(&mut self, id: u32) -> Result<Answer, HostError> {
         let Some(token) = self.tokens.get(id) else {
             return Err(HostError::Unknown { what: "token", name: id.to_string() });
@@ -173,13 +214,6 @@ impl Host {
         token.revoked.get_or_insert(self.now.0);
         self.draft.rows.push(Row::Token(token.clone()));
         self.tokens.put(token);
-        let nodes = self.agents.rows().filter(|row| row.token == id);
-        let sessions = nodes.filter_map(|row| self.agents.session(NodeId(row.id)));
-        let sessions: Vec<_> = sessions.collect();
-        for session in sessions {
-            self.agents.lost(session);
-            self.draft.effects.push(Effect::Close(session));
-        }
         Ok(Answer::Done)
     }
 
@@ -214,40 +248,6 @@ impl Host {
             Some(token) => Err(HostError::Enrolled { node: node.to_owned(), token: token.id }),
             None => Ok(()),
         }
-    }
-
-    fn read_output(
-        &mut self,
-        slot: u64,
-        by: &Principal,
-        id: u32,
-        rank: u32,
-        stream: Stream,
-        offset: i64,
-    ) -> Result<(), HostError> {
-        let row = match self.jobs.get(&id) {
-            Some(live) => Some(live.row.clone()),
-            None => self.store.job(id)?,
-        };
-        let row = row.filter(|row| by.sees(&row.tenant)).ok_or_else(|| unknown_job(id))?;
-        let Some(lease) = row.facts.lease else {
-            let fault = match row.ended {
-                Some(_) => "the job is over and never started; `hostler show` says why",
-                None => "the job has not started yet",
-            };
-            return Err(HostError::NoOutput { fault: fault.to_owned() });
-        };
-        let name = node_of(&row.facts, rank)
-            .ok_or_else(|| HostError::NoOutput { fault: format!("it has no task {rank}") })?;
-        let node = self.agents.row(&name).map(|row| NodeId(row.id));
-        let Some(session) = node.and_then(|node| self.agents.session(node)) else {
-            return Err(HostError::Silent { node: name });
-        };
-        let request = self.expect_output(slot, session)?;
-        let lease = LeaseId(lease);
-        let message = ToAgent::ReadOutput { request, lease, rank, stream, offset };
-        self.draft.effects.push(Effect::Tell(session, message));
-        Ok(())
     }
 }
 

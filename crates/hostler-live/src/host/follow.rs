@@ -8,7 +8,7 @@ use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
 
-use super::{Change, Changed, Effect, Host};
+use super::{Change, Changed, Desk, Effect};
 use crate::job::JobState;
 use crate::store::{JobRow, Row};
 
@@ -42,7 +42,7 @@ impl Watch for Gathered {
     }
 }
 
-impl Host {
+impl Desk {
     /// Takes over what the engine told.
     pub(super) fn gather(&mut self) {
         for told in std::mem::take(&mut self.engine.watch_mut().0) {
@@ -50,7 +50,7 @@ impl Host {
                 WatchEvent::Began(job, lease) => self.began(job, lease),
                 WatchEvent::Ended(job, lease) => {
                     self.draft.touched.insert(job.0);
-                    self.forget_run(lease);
+                    self.ended.push(lease);
                     if let Some(live) = self.jobs.get(&job.0) {
                         self.tenants.leased(&live.row.tenant, false);
                     }
@@ -112,6 +112,9 @@ impl Host {
     fn end_job(&mut self, id: u32, ending: Ending) {
         let Some(mut live) = self.jobs.remove(&id) else { return };
         self.tenants.over(&live);
+        if let Some(by) = live.row.origin.found() {
+            self.found.remove(by);
+        }
         for needed in &live.needs {
             if let Some(dependents) = self.dependents.get_mut(needed) {
                 dependents.remove(&id);
@@ -147,7 +150,7 @@ impl Host {
         self.draft.effects.push(Effect::Changed(Change { number: row.version, at, what }));
     }
 
-    /// Writes the rows of jobs that changed, and answers those who want to see them.
+    /// Writes the rows of jobs that changed.
     pub(super) fn write_jobs(&mut self) {
         for id in std::mem::take(&mut self.draft.touched) {
             let Some(live) = self.jobs.get(&id) else { continue };
@@ -165,17 +168,6 @@ impl Host {
             self.announce(&row);
             self.push_job(&row, is_new);
         }
-        for (slot, id) in std::mem::take(&mut self.draft.job_replies) {
-            let view = match self.draft.ended.get(&id) {
-                Some(row) => Some(super::view::of_row(row)),
-                None => self.job(id),
-            };
-            let view = view.expect("a job that is answered about is live or just ended");
-            let answer = super::Answer::Job(Box::new(view));
-            self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
-        }
-        self.answer_many();
-        self.draft.ended.clear();
     }
 
     /// Where a live job stands.

@@ -11,7 +11,7 @@ use hostler_core::id::JobId;
 use hostler_core::job::Phase;
 
 use super::jobs::LiveJob;
-use super::{Host, HostError};
+use super::{Desk, HostError};
 use crate::store::{TenantQuota, TenantRow};
 
 /// Tenants, what they may use and what they do use.
@@ -98,7 +98,7 @@ impl TenantUse {
     }
 }
 
-impl Host {
+impl Desk {
     /// Whether so many more jobs are within a tenant's quota.
     pub(super) fn check_quota(
         &self,
@@ -128,7 +128,7 @@ impl Host {
     pub(super) fn consider(&mut self, id: u32) {
         let Some(live) = self.jobs.get_mut(&id) else { return };
         let kept = live.row.facts.held || !live.needs.is_empty() || live.unplaceable.is_some();
-        let kept = kept || self.failed_starts.is_paused(id);
+        let kept = kept || self.paused.contains_key(&id);
         let tenant = self.tenants.of(&live.row.tenant);
         if kept {
             tenant.gated.remove(&id);

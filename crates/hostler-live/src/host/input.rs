@@ -4,15 +4,15 @@
 //! border hashes them first.
 
 use hostler_core::event::Event;
-use hostler_core::id::JobId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::JobsChanged;
+use crate::driver::Word;
 use crate::job::{JobAction, JobRequest, JobState, JobView};
 use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
-use crate::wire::{FromAgent, LeaseReport, Machine, Stream, ToAgent};
+use crate::wire::{Stream, ToAgent};
 
 use super::view::{NodeView, TenantView};
 
@@ -32,33 +32,8 @@ pub enum Input {
         /// What.
         command: Box<Command>,
     },
-    /// An agent connected and said its first words.
-    AgentConnected {
-        /// The connection.
-        session: SessionId,
-        /// The token that it showed.
-        token: u32,
-        /// The protocol that it speaks.
-        protocol: u32,
-        /// What it runs on.
-        machine: Machine,
-        /// Every lease that it holds.
-        held: Vec<LeaseReport>,
-        /// The highest job that it has files of.
-        last_job: Option<JobId>,
-    },
-    /// An agent said something.
-    AgentSaid {
-        /// The connection.
-        session: SessionId,
-        /// What.
-        message: FromAgent,
-    },
-    /// A connection is gone.
-    AgentLost {
-        /// Which.
-        session: SessionId,
-    },
+    /// Something for the driver.
+    Driver(Word),
     /// A solver is done.
     Solved {
         /// The number of the question.

@@ -10,11 +10,11 @@ use hostler_core::reason::Reason;
 use hostler_core::units::Span;
 use sha2::{Digest, Sha256};
 
-use super::request::spec_of;
-use super::{Answer, Effect, Host, HostError, Principal};
+use super::request::{check_texts, spec_of};
+use super::{Answer, Desk, Effect, HostError, Principal};
 use crate::job::{JobRequest, JobState};
 use crate::limits::{AFTER_MAX, ARRAY_JOBS_MAX, JOBS_MAX, KEY_CHARS_MAX};
-use crate::store::{JobFacts, JobRow, KeyRow, Role, Row};
+use crate::store::{JobFacts, JobOrigin, JobRow, KeyRow, Role, Row};
 
 /// A job that is not over, with what the engine does not know of it.
 pub(super) struct LiveJob {
@@ -41,7 +41,7 @@ impl LiveJob {
     }
 }
 
-impl Host {
+impl Desk {
     pub(super) fn submit(
         &mut self,
         slot: u64,
@@ -64,6 +64,7 @@ impl Host {
             self.draft.effects.push(Effect::Reply(slot, Ok(answer)));
             return Ok(());
         }
+        check_texts(&request)?;
         let (spec, names) = spec_of(&request, self, &tenant)?;
         let needs = self.needs_of(by, &request)?;
         let count = request.array.max(1);
@@ -118,27 +119,33 @@ impl Host {
                 array_of: is_array.then_some(first),
                 request: request.clone(),
                 facts: JobFacts { array_index: is_array.then_some(index), ..JobFacts::default() },
+                origin: JobOrigin::Ours,
             };
-            let mut live = LiveJob::new(row, spec.gpu_milli());
-            (live.is_new, live.needs) = (true, needs.clone());
-            self.jobs.insert(id, live);
-            self.tenants.added(tenant);
-            self.figures.submitted += 1;
             for needed in needs {
                 self.dependents.entry(*needed).or_default().insert(id);
                 self.draft.rows.push(Row::DependencyAdded(id, *needed));
             }
-            self.next_job = id + 1;
-            self.draft.touched.insert(id);
-            self.fact(Event::Submitted { job: JobId(id), spec: Arc::clone(&spec) });
-            if let Some(run) = spec.user_estimate {
-                let estimate = Estimate { run, spread: Span::ZERO };
-                self.fact(Event::Estimated { job: JobId(id), estimate });
-            }
-            self.consider(id);
-            self.drain();
+            self.enter_one(row, needs.clone(), Arc::clone(&spec));
         }
         (first..first + count).collect()
+    }
+
+    pub(super) fn enter_one(&mut self, row: JobRow, needs: BTreeSet<u32>, spec: Arc<JobSpec>) {
+        let id = row.id;
+        self.tenants.added(&row.tenant);
+        let mut live = LiveJob::new(row, spec.gpu_milli());
+        (live.is_new, live.needs) = (true, needs);
+        self.jobs.insert(id, live);
+        self.figures.submitted += 1;
+        self.next_job = id + 1;
+        self.draft.touched.insert(id);
+        let estimate = spec.user_estimate.map(|run| Estimate { run, spread: Span::ZERO });
+        self.fact(Event::Submitted { job: JobId(id), spec });
+        if let Some(estimate) = estimate {
+            self.fact(Event::Estimated { job: JobId(id), estimate });
+        }
+        self.consider(id);
+        self.drain();
     }
 
     fn used_before(
@@ -265,7 +272,7 @@ impl Host {
         }
     }
 
-    fn add_group(&mut self, name: String) {
+    pub(super) fn add_group(&mut self, name: String) {
         let next = self.groups.len() as u32;
         if let std::collections::btree_map::Entry::Vacant(entry) = self.groups.entry(name) {
             self.draft.rows.push(Row::Group(entry.key().clone(), next));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::jobs::{require, unknown_job};
-use super::{Answer, Effect, Host, HostError, Principal};
+use super::{Answer, Desk, Effect, HostError, Principal};
 use crate::api::{JobNow, JobsChanged, RefusedJobs};
 use crate::job::{JobAction, JobState};
 use crate::limits::{CHANGED_JOBS_MAX, LOOKED_UP_MAX, SELECTIONS_MAX};
@@ -44,7 +44,7 @@ struct Known {
 /// Jobs that were looked up for one request. Those that are not there are remembered, too.
 type LookedUp = BTreeMap<u32, Option<Known>>;
 
-impl Host {
+impl Desk {
     pub(super) fn change_many(
         &mut self,
         slot: u64,

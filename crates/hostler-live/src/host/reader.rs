@@ -75,6 +75,6 @@ fn serve(mut reader: Box<dyn Reader>, inbox: &Receiver<Read>) {
 impl Host {
     /// A second view on the store.
     pub(super) fn reader(&self) -> Result<Box<dyn Reader>, HostError> {
-        Ok(self.store.reader()?)
+        Ok(self.desk.store.reader()?)
     }
 }

@@ -1,60 +1,92 @@
 //! How a host begins: from an empty store, or from what the one before left.
 //!
 //! The state is the snapshot and the records after it, folded without asking the policy. Stays
-//! that have no outcome wait for their agents to say what became of them.
+//! that have no outcome wait for the driver to say what became of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
+use hostler_core::id::JobId;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
 use hostler_core::replay::Replay;
 use hostler_core::state::Snapshot;
 use hostler_core::units::{Span, Time};
 
-use super::agents::Agents;
+use super::desk::Draft;
 use super::follow::Gathered;
-use super::gang::LeaseRun;
 use super::holds::Tenants;
 use super::jobs::LiveJob;
 use super::keys::Keys;
-use super::starts::FailedStarts;
 use super::tokens::Tokens;
-use super::{DEFAULT_TENANT, Draft, FENCE, Figures, Host, HostError, PolicyBuilder, Settings};
+use super::{DEFAULT_TENANT, Desk, Figures, Host, HostError, PolicyBuilder, Settings, clock};
+use crate::driver::{AgentDriver, Driver};
 use crate::store::{Loaded, Row, Store, StoreError, TenantQuota};
 
 /// Records that are read at a time.
 const RECORDS_AT_ONCE: usize = 1_000;
 
 impl Host {
-    /// Opens a host on a store and recovers what is in it.
+    /// Opens a host of agents on a store and recovers what is in it.
     pub fn open(
-        mut store: Box<dyn Store>,
+        store: Box<dyn Store>,
         builder: PolicyBuilder,
         settings: Settings,
         now: Time,
     ) -> Result<Host, HostError> {
+        let driver = Box::new(AgentDriver::new(settings.clone()));
+        Host::open_with(driver, store, builder, settings, now)
+    }
+
+    /// The same with any driver.
+    pub fn open_with(
+        mut driver: Box<dyn Driver>,
+        store: Box<dyn Store>,
+        builder: PolicyBuilder,
+        settings: Settings,
+        now: Time,
+    ) -> Result<Host, HostError> {
+        let mut desk = Desk::open(store, builder, settings, now)?;
+        driver.restore(&mut desk);
+        let clock_next = desk.now;
+        let not_before = Time::ZERO;
+        let mut host = Host { desk, driver, clock_next, not_before, failed: None };
+        if host.desk.is_fresh() {
+            host.begin_fresh()?;
+        }
+        Ok(host)
+    }
+
+    /// What every log begins with.
+    fn begin_fresh(&mut self) -> Result<(), HostError> {
+        let desk = &mut self.desk;
+        let policy = desk.policy.clone();
+        desk.check_policy(&policy)?;
+        desk.set_tenant(DEFAULT_TENANT, TenantQuota::default())?;
+        desk.fact(Event::PolicyChanged { settings: policy.as_str().into() });
+        desk.draft.rows.push(Row::Policy(policy));
+        self.settle();
+        self.desk.commit(false)
+    }
+}
+
+impl Desk {
+    fn open(
+        mut store: Box<dyn Store>,
+        builder: PolicyBuilder,
+        settings: Settings,
+        now: Time,
+    ) -> Result<Desk, HostError> {
         let loaded = store.load()?;
-        let is_fresh = loaded.last_record == 0;
         let policy = loaded.policy.clone().unwrap_or_else(|| settings.policy.clone());
         let (engine, log_bytes) = fold(&mut *store, &builder, &policy, &loaded)?;
         let snapshot_bytes = loaded.snapshot.as_ref().map_or(0, |(_, text)| text.len());
         let now = now.max(engine.state().now());
-        let fence = match loaded.fence {
-            Some(fence) => Span(fence),
-            None if is_fresh => settings.fence,
-            None => FENCE,
-        };
-        let (longest, keys_max) = (fence.max(settings.fence), settings.keys_max);
-        let mut host = Host {
+        let keys = Keys::restore(loaded.keys, settings.keys_max, now);
+        let nodes = loaded.nodes.into_iter().map(|row| (row.name.clone(), row));
+        let mut desk = Desk {
             next_job: engine.state().next_job().0.max(1),
-            failed_starts: FailedStarts::default(),
-            lease_runs: engine
-                .state()
-                .leases()
-                .map(|lease| (lease.id, LeaseRun::new(lease)))
-                .collect(),
             engine,
             store,
             builder,
@@ -63,35 +95,30 @@ impl Host {
             policy,
             now,
             jobs: BTreeMap::new(),
+            found: BTreeMap::new(),
             dependents: BTreeMap::new(),
+            paused: BTreeMap::new(),
             tenants: Tenants::default(),
             tokens: Tokens::restore(loaded.tokens),
             groups: loaded.groups.into_iter().collect(),
-            keys: Keys::restore(loaded.keys, keys_max, now),
-            clock_next: now,
+            keys,
+            nodes: nodes.collect(),
+            fence: loaded.fence.map(Span),
             store_checked: now,
             solving: None,
             questions: 0,
-            agents: Agents::restore(loaded.nodes, now, longest),
+            ended: Vec::new(),
             draft: Draft::default(),
             last_record: loaded.last_record,
             last_change: (loaded.last_record + 1) << 20,
             log_bytes,
             snapshot_bytes,
-            not_before: Time::ZERO,
-            failed: None,
             figures: Figures::default(),
+            stopwatch: clock::standing(),
         };
-        loaded.tenants.into_iter().for_each(|row| host.tenants.put(row));
-        host.restore_jobs(loaded.jobs, &loaded.dependencies)?;
-        if loaded.fence != Some(longest.0) {
-            // Safe before the first agent is welcomed with it.
-            host.draft.rows.push(Row::Fence(longest.0));
-        }
-        if is_fresh {
-            host.begin_fresh()?;
-        }
-        Ok(host)
+        loaded.tenants.into_iter().for_each(|row| desk.tenants.put(row));
+        desk.restore_jobs(loaded.jobs, &loaded.dependencies)?;
+        Ok(desk)
     }
 
     fn restore_jobs(
@@ -107,7 +134,7 @@ impl Host {
             )));
         }
         for row in rows {
-            let job = self.engine.state().job(hostler_core::id::JobId(row.id));
+            let job = self.engine.state().job(JobId(row.id));
             let job = job.expect("compared above");
             let (gpu_milli, leased) = (job.spec.gpu_milli(), job.lease().is_some());
             let held = job.phase == hostler_core::job::Phase::Held;
@@ -117,6 +144,9 @@ impl Host {
             self.tenants.added(&row.tenant);
             if leased {
                 self.tenants.leased(&row.tenant, true);
+            }
+            if let Some(by) = row.origin.found() {
+                self.found.insert(by.to_owned(), JobId(row.id));
             }
             let (id, tenant) = (row.id, row.tenant.clone());
             let mut live = LiveJob::new(row, gpu_milli);
@@ -138,17 +168,6 @@ impl Host {
         let ids: Vec<u32> = self.jobs.keys().copied().collect();
         ids.into_iter().for_each(|id| self.consider(id));
         Ok(())
-    }
-
-    /// What every log begins with.
-    fn begin_fresh(&mut self) -> Result<(), HostError> {
-        let policy = self.policy.clone();
-        self.check_policy(&policy)?;
-        self.set_tenant(DEFAULT_TENANT, TenantQuota::default())?;
-        self.fact(Event::PolicyChanged { settings: policy.as_str().into() });
-        self.draft.rows.push(Row::Policy(policy));
-        self.settle();
-        self.commit(false)
     }
 }
 

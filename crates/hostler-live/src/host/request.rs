@@ -10,7 +10,7 @@ use hostler_core::job::{
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span};
 
-use super::{Host, HostError};
+use super::{Desk, HostError};
 use crate::job::{self, JobRequest};
 use crate::limits::{
     COMMAND_BYTES_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX, GROUPS_MAX,
@@ -23,13 +23,12 @@ const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
 /// What the engine schedules for a request, and the names that have to be numbered first.
 pub(super) fn spec_of(
     request: &JobRequest,
-    host: &Host,
+    desk: &Desk,
     tenant: &str,
 ) -> Result<(JobSpec, Vec<String>), HostError> {
-    check_texts(request)?;
-    let state = host.state();
+    let state = desk.state();
     let demand = demand_of(request, state)?;
-    let (group, profile, names) = numbers_of(request, host, tenant);
+    let (group, profile, names) = numbers_of(request, desk, tenant);
     let grace = grace_of(request)?;
     let secs = |field, secs: Option<u64>| match secs {
         Some(secs) if secs == 0 || secs > SECS_MAX => {
@@ -50,12 +49,12 @@ pub(super) fn spec_of(
     };
     let spec = JobSpec {
         name: name_of(request).into(),
-        tenant: TenantId(host.tenants.get(tenant).expect("the tenant was looked up").row.id),
+        tenant: TenantId(desk.tenants.get(tenant).expect("the tenant was looked up").row.id),
         group: group.map(GroupId),
         kind: if request.checkpoints { JobKind::Training } else { JobKind::Batch },
         gangs: [Gang { role: Role::Worker, count: tasks, demand }].into(),
         priority: request.priority,
-        deadline: deadline.map(|span| host.now + span),
+        deadline: deadline.map(|span| desk.now + span),
         time_limit: secs("max_secs", request.max_secs)?,
         user_estimate: secs("estimate_secs", request.estimate_secs)?,
         elastic: None,
@@ -78,7 +77,7 @@ pub(super) fn spec_of(
 /// another.
 fn numbers_of(
     request: &JobRequest,
-    host: &Host,
+    desk: &Desk,
     tenant: &str,
 ) -> (Option<u32>, Option<ProfileKey>, Vec<String>) {
     if request.group.is_empty() {
@@ -86,16 +85,16 @@ fn numbers_of(
     }
     // No name has a slash, so that this is nobody's group.
     let names = [request.group.clone(), format!("{tenant}/{}", request.group)];
-    let known = names.iter().filter(|name| host.groups.contains_key(*name)).count();
-    if host.groups.len() + names.len() - known > GROUPS_MAX {
-        return (host.groups.get(&request.group).copied(), None, Vec::new());
+    let known = names.iter().filter(|name| desk.groups.contains_key(*name)).count();
+    if desk.groups.len() + names.len() - known > GROUPS_MAX {
+        return (desk.groups.get(&request.group).copied(), None, Vec::new());
     }
     let mut unknown = Vec::new();
-    let numbers = names.map(|name| match host.groups.get(&name) {
+    let numbers = names.map(|name| match desk.groups.get(&name) {
         Some(number) => *number,
         None => {
             unknown.push(name);
-            (host.groups.len() + unknown.len() - 1) as u32
+            (desk.groups.len() + unknown.len() - 1) as u32
         }
     });
     (Some(numbers[0]), Some(ProfileKey(numbers[1])), unknown)
@@ -111,7 +110,7 @@ pub(super) fn name_of(request: &JobRequest) -> String {
 }
 
 /// Time from the signal to the end by force.
-pub(super) fn grace_of(request: &JobRequest) -> Result<Span, HostError> {
+pub fn grace_of(request: &JobRequest) -> Result<Span, HostError> {
     let secs = request.grace_secs.unwrap_or(GRACE_SECS);
     if secs > GRACE_SECS_MAX {
         return Err(invalid("grace_secs", format!("{secs}; at most {GRACE_SECS_MAX}")));
@@ -132,7 +131,8 @@ pub(super) fn check_name(field: &'static str, name: &str) -> Result<(), HostErro
     Ok(())
 }
 
-fn check_texts(request: &JobRequest) -> Result<(), HostError> {
+/// Whether what is to be run can be.
+pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
     if request.command.first().is_none_or(String::is_empty) {
         return Err(invalid("command", "it names no program".to_owned()));
     }

@@ -17,12 +17,13 @@ use hostler_core::id::JobId;
 use hostler_core::units::Time;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use super::clock::Clock;
+use super::clock::{self, Clock};
 use super::reader::HistoryReader;
 use super::tokens::Tokens;
 use super::{
     Answer, Change, Command, Effect, Host, HostError, Input, Principal, Secret, SessionId,
 };
+use crate::driver::{AgentWord, Word};
 use crate::job::JobView;
 use crate::limits::{AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX};
 use crate::store::{HistoryFilter, Role};
@@ -72,10 +73,11 @@ pub struct HostThread {
 
 impl HostThread {
     /// Puts a host on a thread of its own.
-    pub fn start(host: Host) -> Result<(HostHandle, HostThread), HostError> {
+    pub fn start(mut host: Host) -> Result<(HostHandle, HostThread), HostError> {
+        host.desk.stopwatch = clock::running();
         let library = HistoryReader::start(host.reader()?)?;
         let shared = Arc::new(Shared {
-            tokens: RwLock::new(Arc::new(host.tokens.clone())),
+            tokens: RwLock::new(Arc::new(host.desk.tokens.clone())),
             recent: Mutex::new(VecDeque::new()),
             changes: broadcast::channel(CHANGES_KEPT).0,
             sessions: AtomicU64::new(1),
@@ -85,7 +87,7 @@ impl HostThread {
         let (messages, inbox) = sync_channel(INPUTS_WAITING_MAX);
         let messages = Arc::new(messages);
         let body = Body {
-            clock: Clock::new(host.now),
+            clock: Clock::new(host.desk.now),
             host,
             inbox,
             back: Arc::downgrade(&messages),
@@ -208,8 +210,8 @@ impl HostHandle {
     ) -> Result<AgentLink, HostError> {
         let session = SessionId(self.shared.sessions.fetch_add(1, Ordering::Relaxed));
         let (sender, messages) = mpsc::channel(AGENT_MESSAGES_MAX);
-        let input = Input::AgentConnected { session, token, protocol, machine, held, last_job };
-        self.push_slowly(Message::Connected(Box::new(input), session, sender)).await?;
+        let input = AgentWord::Connected { session, token, protocol, machine, held, last_job };
+        self.push_slowly(Message::Connected(Box::new(input.into()), session, sender)).await?;
         Ok(AgentLink { session, messages, handle: self.clone() })
     }
 
@@ -275,7 +277,7 @@ impl AgentLink {
 
 impl Drop for AgentLink {
     fn drop(&mut self) {
-        let input = Box::new(Input::AgentLost { session: self.session });
+        let input = Box::new(AgentWord::Lost { session: self.session }.into());
         // When the channel is full the beats will tell, and the next connection takes over.
         let _ = self.handle.messages.try_send(Message::Input(input));
     }
@@ -291,7 +293,7 @@ pub struct AgentVoice {
 impl AgentVoice {
     /// The agent said something; waits while too much is going on.
     pub async fn said(&self, message: FromAgent) -> Result<(), HostError> {
-        let input = Box::new(Input::AgentSaid { session: self.session, message });
+        let input = Box::new(AgentWord::Said { session: self.session, message }.into());
         self.handle.push_slowly(Message::Input(input)).await
     }
 }
@@ -355,7 +357,7 @@ impl Body {
     fn serve(&mut self) -> Result<(), HostError> {
         loop {
             let mut inputs: Vec<Input> =
-                self.lost.drain(..).map(|session| Input::AgentLost { session }).collect();
+                self.lost.drain(..).map(|session| AgentWord::Lost { session }.into()).collect();
             let mut stop = false;
             let patience = self.patience();
             match self.inbox.recv_timeout(patience) {
@@ -421,7 +423,7 @@ impl Body {
                 inputs.push(*input);
             }
             Message::Input(input) => {
-                if let Input::AgentLost { session } = &*input {
+                if let Input::Driver(Word::Agent(AgentWord::Lost { session })) = &*input {
                     self.links.remove(session);
                 }
                 inputs.push(*input);
@@ -470,9 +472,9 @@ impl Body {
     }
 
     fn publish_tokens(&mut self) {
-        if self.tokens_seen != self.host.tokens.changes {
-            self.tokens_seen = self.host.tokens.changes;
-            let copy = Arc::new(self.host.tokens.clone());
+        if self.tokens_seen != self.host.desk.tokens.changes {
+            self.tokens_seen = self.host.desk.tokens.changes;
+            let copy = Arc::new(self.host.desk.tokens.clone());
             *self.shared.tokens.write().unwrap_or_else(PoisonError::into_inner) = copy;
         }
     }

@@ -1,6 +1,5 @@
 //! What people are told: jobs, nodes, tenants and tokens as they are now.
 
-use hostler_core::cluster::Health;
 use hostler_core::id::{JobId, NodeId};
 use hostler_core::job::{Job, Phase};
 use hostler_core::reason::Reason;
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::jobs::LiveJob;
-use super::{Figures, Host, Principal};
+use super::{Answer, Effect, Figures, Host, Principal};
 use crate::job::{HeldBy, JobState, JobView};
 use crate::limits::PAGE_JOBS_MAX;
 use crate::store::{JobRow, Role, TenantQuota, TokenRow};
@@ -102,8 +101,8 @@ impl Host {
     /// A job that is not over.
     pub fn job(&self, id: u32) -> Option<JobView> {
         let mut view = self.job_in_list(id)?;
-        view.request.env.clone_from(&self.jobs.get(&id)?.row.request.env);
-        let job = self.engine.state().job(JobId(id))?;
+        view.request.env.clone_from(&self.desk.jobs.get(&id)?.row.request.env);
+        let job = self.desk.state().job(JobId(id))?;
         if job.phase == Phase::Pending {
             view.expected_start = self.expected_start(job).map(Time::secs_f64);
         }
@@ -113,10 +112,10 @@ impl Host {
     /// Jobs that are not over, ascending.
     pub fn jobs(&self, filter: &JobFilter) -> Vec<JobView> {
         let from = filter.after.map_or(0, |after| after.saturating_add(1));
-        let jobs = self.jobs.range(from..).filter(|(id, live)| {
+        let jobs = self.desk.jobs.range(from..).filter(|(id, live)| {
             filter.tenant.as_ref().is_none_or(|tenant| *tenant == live.row.tenant)
                 && filter.user.as_ref().is_none_or(|user| *user == live.row.user)
-                && (filter.states.is_empty() || filter.states.contains(&self.state_of(**id)))
+                && (filter.states.is_empty() || filter.states.contains(&self.desk.state_of(**id)))
         });
         let page = jobs.take(filter.limit.clamp(1, PAGE_JOBS_MAX as usize));
         page.filter_map(|(id, _)| self.job_in_list(*id)).collect()
@@ -124,17 +123,17 @@ impl Host {
 
     /// Since when a job that is not over stands where it stands, in seconds since the epoch.
     pub fn job_since(&self, id: u32) -> Option<f64> {
-        self.engine.state().job(JobId(id)).map(|job| job.phase_since.secs_f64())
+        self.desk.state().job(JobId(id)).map(|job| job.phase_since.secs_f64())
     }
 
     /// The tenant of a job that is not over.
     pub fn job_tenant(&self, id: u32) -> Option<&str> {
-        self.jobs.get(&id).map(|live| live.row.tenant.as_str())
+        self.desk.jobs.get(&id).map(|live| live.row.tenant.as_str())
     }
 
     /// Number of jobs that are not over, by state.
     pub fn job_counts(&self) -> Vec<(JobState, u64)> {
-        let state = self.engine.state();
+        let state = self.desk.state();
         let queued = state.pending().len() as u64;
         let mut counts = [0; 3];
         for lease in state.leases() {
@@ -146,7 +145,7 @@ impl Host {
         }
         let leased: u64 = counts.iter().sum();
         vec![
-            (JobState::Held, (self.jobs.len() as u64).saturating_sub(queued + leased)),
+            (JobState::Held, (self.desk.jobs.len() as u64).saturating_sub(queued + leased)),
             (JobState::Queued, queued),
             (JobState::Starting, counts[0]),
             (JobState::Running, counts[1]),
@@ -155,11 +154,11 @@ impl Host {
     }
 
     fn job_in_list(&self, id: u32) -> Option<JobView> {
-        let live = self.jobs.get(&id)?;
-        let state = self.engine.state();
+        let live = self.desk.jobs.get(&id)?;
+        let state = self.desk.state();
         let job = state.job(JobId(id))?;
         let mut view = in_list(&live.row);
-        view.state = self.state_of(id);
+        view.state = self.desk.state_of(id);
         let lease = job.lease().and_then(|lease| state.lease(lease));
         view.expected_end = lease
             .filter(|lease| lease.expected_end != Time::NEVER)
@@ -171,7 +170,7 @@ impl Host {
 
     /// Why a job waits, in words.
     fn reason(&self, id: u32, job: &Job) -> String {
-        let live = &self.jobs[&id];
+        let live = &self.desk.jobs[&id];
         match job.phase {
             Phase::Running(_) | Phase::Starting(_) | Phase::Done(_) => String::new(),
             Phase::Stopping(_) if job.cancelled => "cancelled; it is being stopped".to_owned(),
@@ -204,7 +203,7 @@ impl Host {
             HeldBy::Person
         } else if !live.needs.is_empty() {
             HeldBy::Jobs
-        } else if self.failed_starts.is_paused(live.row.id) {
+        } else if self.desk.paused.contains_key(&live.row.id) {
             HeldBy::Start
         } else if live.unplaceable.is_some() {
             HeldBy::Nodes
@@ -216,7 +215,7 @@ impl Host {
     /// When a waiting job may start, if those before it start first and everything ends as
     /// believed: GPUs are counted, not placed.
     fn expected_start(&self, job: &Job) -> Option<Time> {
-        let state = self.engine.state();
+        let state = self.desk.state();
         let ahead = state.pending().range(..=job.id).filter_map(|id| state.job(*id));
         let wanted: u64 = ahead.map(|job| job.spec.gpu_milli()).sum();
         let usable = state.nodes().iter().filter(|node| node.usable());
@@ -242,29 +241,44 @@ impl Host {
         None
     }
 
+    /// Answers those who want to see jobs as they are after the batch.
+    pub(super) fn answer_about_jobs(&mut self) {
+        for (slot, id) in std::mem::take(&mut self.desk.draft.job_replies) {
+            let view = match self.desk.draft.ended.get(&id) {
+                Some(row) => Some(of_row(row)),
+                None => self.job(id),
+            };
+            let view = view.expect("a job that is answered about is live or just ended");
+            let answer = Answer::Job(Box::new(view));
+            self.desk.effect(Effect::Reply(slot, Ok(answer)));
+        }
+        self.desk.answer_many();
+        self.desk.draft.ended.clear();
+    }
+
     /// A node.
     pub fn node(&self, name: &str) -> Option<NodeView> {
-        let row = self.agents.row(name)?;
+        let row = self.desk.node_row(name)?;
         Some(self.node_view(NodeId(row.id), &row.machine))
     }
 
     /// All nodes, by name.
     pub fn nodes(&self) -> Vec<NodeView> {
-        self.agents.rows().map(|row| self.node_view(NodeId(row.id), &row.machine)).collect()
+        self.desk.node_rows().map(|row| self.node_view(NodeId(row.id), &row.machine)).collect()
     }
 
     fn node_view(&self, id: NodeId, machine: &Machine) -> NodeView {
-        let state = self.engine.state();
+        let state = self.desk.state();
         let node = state.node(id);
         let free = state.capacity().node(id);
         let gpu_free = state.capacity().gpu_free(id).0;
-        let beat = self.agents.last_beat(id).unwrap_or(self.now);
+        let status = self.driver.node(&self.desk, id);
         let jobs = node.leases.iter().filter_map(|lease| state.lease(*lease));
         NodeView {
             name: machine.name.clone(),
-            health: self.node_health(id).to_owned(),
-            connected: self.agents.session(id).is_some(),
-            silent_secs: self.now.since(beat).secs_f64(),
+            health: self.desk.node_health(id, status.silent).to_owned(),
+            connected: status.connected,
+            silent_secs: status.silence.secs_f64(),
             cpus: f64::from(node.spec.cpu.0) / 1000.0,
             cpus_used: f64::from(node.spec.cpu.0 - free.cpu.0) / 1000.0,
             mem_mib: node.spec.mem.0,
@@ -273,31 +287,14 @@ impl Host {
             gpu_mem_mib: machine.gpu_mem_mib,
             gpus: node.spec.gpus,
             gpus_used: f64::from(node.spec.gpus * 1000 - gpu_free) / 1000.0,
-            gpu_use: self.agents.gpu_use(id).to_vec(),
+            gpu_use: status.gpu_use,
             jobs: jobs.map(|lease| lease.job.0).collect(),
-        }
-    }
-
-    fn is_silent(&self, id: NodeId) -> bool {
-        let beat = self.agents.last_beat(id);
-        beat.is_none_or(|beat| self.now.since(beat) >= self.settings.silent)
-    }
-
-    pub(super) fn node_health(&self, id: NodeId) -> &'static str {
-        let node = self.engine.state().node(id);
-        let wanted = self.agents.row(&node.spec.name).is_some_and(|row| row.draining);
-        match node.health {
-            Health::Down => "down",
-            Health::Draining if !wanted && self.is_silent(id) => "silent",
-            Health::Draining if !wanted => "resting",
-            Health::Draining => "draining",
-            Health::Up => "up",
         }
     }
 
     /// A tenant.
     pub fn tenant(&self, name: &str) -> Option<TenantView> {
-        self.tenants.get(name).map(|tenant| TenantView {
+        self.desk.tenants.get(name).map(|tenant| TenantView {
             name: tenant.row.name.clone(),
             quota: tenant.row.quota.clone(),
             jobs: tenant.jobs,
@@ -308,37 +305,37 @@ impl Host {
 
     /// All tenants, by name.
     pub fn tenants(&self) -> Vec<TenantView> {
-        self.tenants.iter().filter_map(|tenant| self.tenant(&tenant.row.name)).collect()
+        self.desk.tenants.iter().filter_map(|tenant| self.tenant(&tenant.row.name)).collect()
     }
 
     /// All tokens, by number.
     pub fn tokens(&self) -> Vec<TokenView> {
-        self.tokens.iter().map(token_view).collect()
+        self.desk.tokens.iter().map(token_view).collect()
     }
 
     /// Who shows this secret, and whether the token only enrols an agent.
     pub fn authenticate(&self, secret: &str) -> Option<(Principal, bool)> {
-        self.tokens.authenticate(secret)
+        self.desk.tokens.authenticate(secret)
     }
 
     /// The policy that decides, as TOML.
     pub fn policy(&self) -> &str {
-        &self.policy
+        &self.desk.policy
     }
 
     /// Name of this cluster.
     pub fn cluster(&self) -> &str {
-        &self.cluster
+        &self.desk.cluster
     }
 
     /// Number of agents that are connected.
     pub fn connected_agents(&self) -> usize {
-        self.agents.connected()
+        self.driver.connected()
     }
 
     /// Counters and histograms.
     pub fn figures(&self) -> &Figures {
-        &self.figures
+        &self.desk.figures
     }
 }
 

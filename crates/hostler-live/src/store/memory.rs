@@ -88,6 +88,11 @@ impl Store for MemoryStore {
         Ok(self.disk.content().jobs.get(&id).cloned())
     }
 
+    fn job_found(&mut self, by: &str) -> Result<Option<JobRow>, StoreError> {
+        let content = self.disk.content();
+        Ok(content.jobs.values().find(|job| job.origin.found() == Some(by)).cloned())
+    }
+
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
         self.check()?;
         let mut content = self.disk.content();

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 
 pub use copy::{Copied, Place, copy};
 pub use rows::{
-    Batch, JobFacts, JobRow, KeyRow, Loaded, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow,
+    Batch, JobFacts, JobOrigin, JobRow, KeyRow, Loaded, NodeRow, Role, Row, TenantQuota, TenantRow,
+    TokenRow,
 };
 pub use schema::SCHEMA_VERSION;
 
@@ -32,6 +33,9 @@ pub trait Store: Send {
 
     /// A job, over or not.
     fn job(&mut self, id: u32) -> Result<Option<JobRow>, StoreError>;
+
+    /// The job that a driver found under this name, over or not.
+    fn job_found(&mut self, by: &str) -> Result<Option<JobRow>, StoreError>;
 
     /// Writes all of it durably, or none.
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;

@@ -56,6 +56,31 @@ pub struct JobRow {
     pub request: JobRequest,
     /// The rest.
     pub facts: JobFacts,
+    /// Where it comes from; never changes.
+    pub origin: JobOrigin,
+}
+
+/// Where a job comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum JobOrigin {
+    /// Somebody submitted it here.
+    #[default]
+    Ours,
+    /// The driver found it.
+    Found {
+        /// What the driver calls it; no other job is ever called so.
+        by: String,
+    },
+}
+
+impl JobOrigin {
+    /// What the driver calls a job that it found.
+    pub fn found(&self) -> Option<&str> {
+        match self {
+            JobOrigin::Ours => None,
+            JobOrigin::Found { by } => Some(by),
+        }
+    }
 }
 
 /// What is known of a job besides what is searched for.
@@ -141,8 +166,8 @@ pub struct NodeRow {
     pub name: String,
     /// Its number in the log; a machine that changed gets another.
     pub id: u32,
-    /// The token that speaks for it.
-    pub token: u32,
+    /// The token that speaks for it; none for one that the driver found.
+    pub token: Option<u32>,
     /// Whether a person lets it take nothing new.
     pub draining: bool,
     /// What it has.

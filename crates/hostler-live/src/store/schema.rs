@@ -3,7 +3,7 @@
 //! A column is there when it is searched for; everything else of a row is JSON in `facts`.
 
 /// Version of the tables below. A program refuses a store with a later one.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// What makes an empty database a store, statement by statement.
 pub(super) const CREATE: &[&str] = &[
@@ -13,23 +13,30 @@ pub(super) const CREATE: &[&str] = &[
      digest TEXT NOT NULL, PRIMARY KEY (number, part))",
     "CREATE TABLE jobs (id BIGINT PRIMARY KEY, version BIGINT NOT NULL, tenant TEXT NOT NULL, \
      owner TEXT NOT NULL, state TEXT NOT NULL, submitted BIGINT NOT NULL, ended BIGINT, \
-     array_of BIGINT, request TEXT NOT NULL, facts TEXT NOT NULL)",
+     array_of BIGINT, request TEXT NOT NULL, facts TEXT NOT NULL, found TEXT)",
     "CREATE INDEX jobs_not_over ON jobs (id) WHERE ended IS NULL",
     "CREATE INDEX jobs_ended ON jobs (ended) WHERE ended IS NOT NULL",
     "CREATE INDEX jobs_tenant ON jobs (tenant, id)",
+    JOBS_FOUND,
     "CREATE TABLE dependencies (job BIGINT NOT NULL, needs BIGINT NOT NULL, \
      PRIMARY KEY (job, needs))",
     "CREATE TABLE tokens (id BIGINT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, role TEXT NOT NULL, \
      tenant TEXT NOT NULL, name TEXT NOT NULL, created BIGINT NOT NULL, revoked BIGINT, \
      one_time BIGINT NOT NULL)",
     "CREATE TABLE tenants (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, quota TEXT NOT NULL)",
-    "CREATE TABLE nodes (name TEXT PRIMARY KEY, id BIGINT NOT NULL, token BIGINT NOT NULL, \
-     draining BIGINT NOT NULL, machine TEXT NOT NULL)",
+    NODES,
     "CREATE TABLE groups_known (name TEXT PRIMARY KEY, id BIGINT NOT NULL)",
     "CREATE TABLE idempotency (token BIGINT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL, \
      first_job BIGINT NOT NULL, jobs BIGINT NOT NULL, used BIGINT NOT NULL, \
      PRIMARY KEY (token, key))",
 ];
+
+/// What a driver calls a job is searched for each time that it finds one.
+const JOBS_FOUND: &str = "CREATE UNIQUE INDEX jobs_found ON jobs (found) WHERE found IS NOT NULL";
+
+const NODES: &str = "\
+     CREATE TABLE nodes (name TEXT PRIMARY KEY, id BIGINT NOT NULL, token BIGINT, \
+     draining BIGINT NOT NULL, machine TEXT NOT NULL)";
 
 /// A table, for those who carry all of it elsewhere.
 pub(super) struct SchemaTable {
@@ -53,7 +60,8 @@ pub(super) const TABLES: &[SchemaTable] = &[
     SchemaTable { name: "snapshot", columns: "number, part, state, digest", key: Key::Words },
     SchemaTable {
         name: "jobs",
-        columns: "id, version, tenant, owner, state, submitted, ended, array_of, request, facts",
+        columns: "id, version, tenant, owner, state, submitted, ended, array_of, request, facts, \
+                  found",
         key: Key::Number("id"),
     },
     SchemaTable { name: "dependencies", columns: "job, needs", key: Key::Words },
@@ -73,7 +81,16 @@ pub(super) const TABLES: &[SchemaTable] = &[
 ];
 
 /// What brings a store of version `index + 1` to the next one.
-pub(super) const MIGRATE: &[&[&str]] = &[];
+pub(super) const MIGRATE: &[&[&str]] = &[&[
+    "ALTER TABLE jobs ADD COLUMN found TEXT",
+    JOBS_FOUND,
+    // SQLite cannot let a column be empty that was made otherwise.
+    "ALTER TABLE nodes RENAME TO nodes_before",
+    NODES,
+    "INSERT INTO nodes (name, id, token, draining, machine) \
+     SELECT name, id, token, draining, machine FROM nodes_before",
+    "DROP TABLE nodes_before",
+]];
 
 pub(super) const LOG_ADD: &str = "INSERT INTO log (number, record, digest) VALUES ($1, $2, $3)";
 pub(super) const LOG_READ: &str =
@@ -87,11 +104,11 @@ pub(super) const SNAPSHOT_READ: &str = "SELECT number, state, digest FROM snapsh
                                         ORDER BY part";
 pub(super) const JOB_ADD: &str = "\
      INSERT INTO jobs (id, version, tenant, owner, state, submitted, ended, array_of, request, \
-     facts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+     facts, found) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 pub(super) const JOB_CHANGE: &str =
     "UPDATE jobs SET version = $1, state = $2, ended = $3, facts = $4 WHERE id = $5";
 pub(super) const JOB_COLUMNS: &str = "SELECT id, version, tenant, owner, state, submitted, ended, \
-                                      array_of, request, facts FROM jobs";
+                                      array_of, request, facts, found FROM jobs";
 pub(super) const DEPENDENCY_ADD: &str =
     "INSERT INTO dependencies (job, needs) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 pub(super) const DEPENDENCIES_DROP: &str = "DELETE FROM dependencies WHERE job = $1";

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::rows::{Batch, JobRow, KeyRow, Loaded, NodeRow, Row, TenantRow, TokenRow};
+use super::rows::{Batch, JobOrigin, JobRow, KeyRow, Loaded, NodeRow, Row, TenantRow, TokenRow};
 use super::schema::{self, SCHEMA_VERSION};
 use super::{HistoryFilter, Reader, Store, StoreError};
 use crate::limits::PAGE_JOBS_MAX;
@@ -165,6 +165,11 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
         job(&mut self.database, id)
     }
 
+    fn job_found(&mut self, by: &str) -> Result<Option<JobRow>, StoreError> {
+        let sql = format!("{} WHERE found = $1", schema::JOB_COLUMNS);
+        Ok(read(&mut self.database, &sql, &[by.into()], job_row)?.pop())
+    }
+
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
         in_transaction(&mut self.database, |database| {
             for (number, record) in &batch.records {
@@ -212,7 +217,7 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
     match row {
         Row::JobAdded(job) => database.execute(schema::JOB_ADD, &job_values(job)),
         Row::JobChanged(job) => {
-            let [_, version, _, _, state, _, ended, _, _, facts] = job_values(job);
+            let [_, version, _, _, state, _, ended, _, _, facts, _] = job_values(job);
             let values = [version, state, ended, facts, job.id.into()];
             database.execute(schema::JOB_CHANGE, &values)
         }
@@ -229,7 +234,7 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
             let values = [
                 name.as_str().into(),
                 (*id).into(),
-                (*token).into(),
+                token.map_or(Value::Null, Value::from),
                 draining.into(),
                 json(machine),
             ];
@@ -365,6 +370,14 @@ impl Columns {
         }
     }
 
+    fn text_if_any(&mut self) -> Result<Option<String>, String> {
+        if self.0.as_slice().first() == Some(&Value::Null) {
+            self.0.next();
+            return Ok(None);
+        }
+        self.text().map(Some)
+    }
+
     fn json<Out: DeserializeOwned>(&mut self) -> Result<Out, String> {
         serde_json::from_str(&self.text()?).map_err(|fault| fault.to_string())
     }
@@ -394,10 +407,14 @@ fn job_row(row: &mut Columns) -> Result<JobRow, String> {
         array_of: row.number_if_any()?,
         request: row.json()?,
         facts: row.json()?,
+        origin: match row.text_if_any()? {
+            Some(by) => JobOrigin::Found { by },
+            None => JobOrigin::Ours,
+        },
     })
 }
 
-fn job_values(job: &JobRow) -> [Value; 10] {
+fn job_values(job: &JobRow) -> [Value; 11] {
     [
         job.id.into(),
         job.version.into(),
@@ -409,6 +426,7 @@ fn job_values(job: &JobRow) -> [Value; 10] {
         job.array_of.map_or(Value::Null, Value::from),
         json(&job.request),
         json(&job.facts),
+        job.origin.found().map_or(Value::Null, Value::from),
     ]
 }
 
@@ -442,7 +460,7 @@ fn node_row(row: &mut Columns) -> Result<NodeRow, String> {
     Ok(NodeRow {
         name: row.text()?,
         id: row.number()?,
-        token: row.number()?,
+        token: row.number_if_any()?,
         draining: row.number::<u32>()? != 0,
         machine: row.json()?,
     })

@@ -9,6 +9,7 @@ use hostler_core::event::Event;
 use hostler_core::id::LeaseId;
 use hostler_core::units::{Span, Time};
 use hostler_live::agent::core::{AgentCore, AgentEffect, AgentInput, Alive};
+use hostler_live::driver::AgentWord;
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
@@ -195,7 +196,7 @@ impl World {
             Happening::ToAgent { session, message } => self.reaches_agent(session, message),
             Happening::HostSeesLoss { session } => {
                 if self.connections[&session].life == self.life {
-                    self.tell_host(Input::AgentLost { session: SessionId(session) });
+                    self.tell_host(AgentWord::Lost { session: SessionId(session) }.into());
                 }
             }
             Happening::AgentSeesLoss { session } => self.agent_sees_loss(session),
@@ -416,9 +417,9 @@ impl World {
         let (session, token) = (SessionId(session), self.nodes[node].token);
         self.tell_host(match message {
             FromAgent::Hello { protocol, machine, held, last_job } => {
-                Input::AgentConnected { session, token, protocol, machine, held, last_job }
+                AgentWord::Connected { session, token, protocol, machine, held, last_job }.into()
             }
-            message => Input::AgentSaid { session, message },
+            message => AgentWord::Said { session, message }.into(),
         });
     }
 

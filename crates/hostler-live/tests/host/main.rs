@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod demand;
+mod found;
 mod many;
 mod nodes;
 mod speeds;

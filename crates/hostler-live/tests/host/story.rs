@@ -9,6 +9,7 @@ use hostler_core::id::{JobId, LeaseId, ProfileKey};
 use hostler_core::profile::Run;
 use hostler_core::solve::SolverQuestion;
 use hostler_core::units::{Span, Time};
+use hostler_live::driver::AgentWord;
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
@@ -75,7 +76,7 @@ impl Theatre {
             ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held, None),
             ["lose", node] => {
                 let session = self.sessions.remove(*node).unwrap();
-                self.play(Input::AgentLost { session });
+                self.play(AgentWord::Lost { session }.into());
             }
             ["solved"] => {
                 let (number, question) = self.question.take().expect("it was asked for");
@@ -117,7 +118,7 @@ impl Theatre {
             }
             ["old", node, "beat"] => {
                 let message = FromAgent::Beat { number: 1, gpu_use: vec![] };
-                self.play(Input::AgentSaid { session: self.old[*node], message });
+                self.play(AgentWord::Said { session: self.old[*node], message }.into());
             }
             [node, "beat"] => self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![] }),
             [node, "step", lease, step, total] => {
@@ -187,7 +188,9 @@ impl Theatre {
             rack: 0,
         };
         let (protocol, held) = (PROTOCOL, held.collect());
-        self.play(Input::AgentConnected { session, token, protocol, machine, held, last_job });
+        self.play(
+            AgentWord::Connected { session, token, protocol, machine, held, last_job }.into(),
+        );
     }
 
     fn make_token(&mut self, name: &str) -> u32 {
@@ -210,7 +213,7 @@ impl Theatre {
 
     fn said(&mut self, node: &str, message: FromAgent) {
         let session = *self.sessions.get(node).expect("the node joined before");
-        self.play(Input::AgentSaid { session, message });
+        self.play(AgentWord::Said { session, message }.into());
     }
 
     fn play(&mut self, input: Input) {

@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 use hostler_live::job::{JobRequest, JobState};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{
-    self, Batch, HistoryFilter, JobFacts, JobRow, KeyRow, NodeRow, Place, Role, Row,
+    self, Batch, HistoryFilter, JobFacts, JobOrigin, JobRow, KeyRow, NodeRow, Place, Role, Row,
     SCHEMA_VERSION, Store, StoreError, TenantQuota, TenantRow, TokenRow,
 };
 use hostler_live::wire::Machine;
@@ -44,10 +44,15 @@ fn job(id: u32, tenant: &str, ended: Option<(u64, JobState)>) -> JobRow {
         array_of: None,
         request,
         facts: JobFacts::default(),
+        origin: JobOrigin::Ours,
     }
 }
 
-fn everything() -> Vec<Row> {
+fn found_job() -> JobRow {
+    JobRow { origin: JobOrigin::Found { by: "slurm 7".to_owned() }, ..job(4, "physics", None) }
+}
+
+fn node(name: &str, id: u32, token: Option<u32>) -> NodeRow {
     let machine = Machine {
         name: "n1".to_owned(),
         address: "10.0.0.1".to_owned(),
@@ -58,6 +63,10 @@ fn everything() -> Vec<Row> {
         gpus: 0,
         rack: 0,
     };
+    NodeRow { name: name.to_owned(), id, token, draining: true, machine }
+}
+
+fn everything() -> Vec<Row> {
     let hash = "ab".repeat(32);
     let (name, tenant) = ("ada".to_owned(), "physics".to_owned());
     let (id, role, created, one_time) = (1, Role::User, 7, true);
@@ -75,11 +84,13 @@ fn everything() -> Vec<Row> {
     vec![
         Row::JobAdded(Box::new(job(1, "physics", None))),
         Row::JobAdded(Box::new(job(2, "physics", None))),
+        Row::JobAdded(Box::new(found_job())),
         Row::DependencyAdded(2, 1),
         Row::Token(token.clone()),
         Row::Token(TokenRow { revoked: Some(8), ..token }),
         Row::Tenant(tenant),
-        Row::Node(NodeRow { name: "n1".to_owned(), id: 0, token: 1, draining: true, machine }),
+        Row::Node(node("n1", 0, Some(1))),
+        Row::Node(node("n2", 1, None)),
         Row::Group("resnet".to_owned(), 0),
         Row::Key(key.clone()),
         Row::Key(KeyRow { key: "later".to_owned(), first_job: 3, ..key }),
@@ -98,6 +109,8 @@ fn what_is_committed_is_there_after_a_restart() {
         let mut store = open();
         let mut loaded = store.load().unwrap();
         loaded.cluster.clear();
+        assert_eq!(store.job_found("slurm 7").unwrap(), Some(found_job()));
+        assert_eq!(store.job_found("slurm 8").unwrap(), None);
         assert_eq!(store.records(0, 10).unwrap(), records);
         assert_eq!(store.records(1, 10).unwrap(), records[1..]);
         let other = Row::KeyGone { token: 2, key: "k".to_owned() };
@@ -115,7 +128,7 @@ fn what_is_committed_is_there_after_a_restart() {
     };
     let disk = Disk::default();
     let expected = story(&mut || Box::new(disk.store()));
-    assert_eq!(expected.jobs, [job(1, "physics", None), job(2, "physics", None)]);
+    assert_eq!(expected.jobs, [job(1, "physics", None), job(2, "physics", None), found_job()]);
     assert_eq!(expected.tokens[0].revoked, Some(8));
     assert_eq!(expected.fence, Some(900_000_000));
     let folder = Folder::new();
@@ -259,6 +272,68 @@ fn a_newer_schema_is_refused() {
     drop(store::open(folder.path(), Some(&server.address())).unwrap());
     server.run(change);
     newer(store::open(folder.path(), Some(&server.address())).err());
+}
+
+/// What a store of the first version had otherwise.
+const FIRST_VERSION: &str = "
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    INSERT INTO meta VALUES ('schema', '1'), ('cluster', 'old');
+    CREATE TABLE log (number BIGINT PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL);
+    CREATE TABLE snapshot (number BIGINT NOT NULL, part BIGINT NOT NULL, state TEXT NOT NULL,
+        digest TEXT NOT NULL, PRIMARY KEY (number, part));
+    CREATE TABLE jobs (id BIGINT PRIMARY KEY, version BIGINT NOT NULL, tenant TEXT NOT NULL,
+        owner TEXT NOT NULL, state TEXT NOT NULL, submitted BIGINT NOT NULL, ended BIGINT,
+        array_of BIGINT, request TEXT NOT NULL, facts TEXT NOT NULL);
+    INSERT INTO jobs VALUES (1, 1, 'physics', 'ada', 'queued', 5, NULL, NULL,
+        '{\"command\": [\"true\"]}', '{}');
+    CREATE TABLE dependencies (job BIGINT NOT NULL, needs BIGINT NOT NULL,
+        PRIMARY KEY (job, needs));
+    CREATE TABLE tokens (id BIGINT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
+        tenant TEXT NOT NULL, name TEXT NOT NULL, created BIGINT NOT NULL, revoked BIGINT,
+        one_time BIGINT NOT NULL);
+    CREATE TABLE tenants (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, quota TEXT NOT NULL);
+    CREATE TABLE nodes (name TEXT PRIMARY KEY, id BIGINT NOT NULL, token BIGINT NOT NULL,
+        draining BIGINT NOT NULL, machine TEXT NOT NULL);
+    INSERT INTO nodes VALUES ('n1', 0, 1, 1, '{\"name\": \"n1\", \"address\": \"10.0.0.1\",
+        \"cpu_milli\": 1000, \"mem_mib\": 2, \"gpu_model\": \"\", \"gpu_mem_mib\": 0,
+        \"gpus\": 0, \"rack\": 0}');
+    CREATE TABLE groups_known (name TEXT PRIMARY KEY, id BIGINT NOT NULL);
+    CREATE TABLE idempotency (token BIGINT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL,
+        first_job BIGINT NOT NULL, jobs BIGINT NOT NULL, used BIGINT NOT NULL,
+        PRIMARY KEY (token, key));
+";
+
+#[test]
+fn a_store_of_the_first_version_gets_room_for_what_drivers_find() {
+    let check = |open: &dyn Fn() -> Box<dyn Store>| {
+        let mut store = open();
+        let rows = vec![
+            Row::JobAdded(Box::new(found_job())),
+            Row::Node(node("n2", 1, None)),
+            Row::Node(node("n1", 0, None)),
+        ];
+        let before = store.load().unwrap();
+        assert_eq!(
+            (before.jobs, before.nodes),
+            (vec![job(1, "physics", None)], vec![node("n1", 0, Some(1))])
+        );
+        store.commit(&Batch { rows, ..Batch::default() }).unwrap();
+        let again = Row::JobAdded(Box::new(JobRow { id: 5, ..found_job() }));
+        let twice = store.commit(&Batch { rows: vec![again], ..Batch::default() });
+        assert!(twice.is_err(), "no two jobs are called the same by the driver");
+        drop(store);
+        let after = open().load().unwrap();
+        assert_eq!(after.jobs, [job(1, "physics", None), found_job()]);
+        assert_eq!(after.nodes, [node("n1", 0, None), node("n2", 1, None)]);
+    };
+    let folder = Folder::new();
+    let file = rusqlite::Connection::open(folder.path().join("hostler.db")).unwrap();
+    file.execute_batch(FIRST_VERSION).unwrap();
+    drop(file);
+    check(&|| store::open(folder.path(), None).unwrap());
+    let Some(server) = Server::start() else { return };
+    server.run(FIRST_VERSION);
+    check(&|| store::open(folder.path(), Some(&server.address())).unwrap());
 }
 
 #[test]

@@ -13,7 +13,8 @@ use hostler_core::profile::Run;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Pace, Span};
 
-use super::Host;
+use super::AgentDriver;
+use crate::host::Desk;
 use crate::limits::{PROFILES_MAX, RUNS_PER_PROFILE_MAX};
 
 /// Time over which steps are counted: what takes its turn now and then, such as saving, is in it.
@@ -23,40 +24,40 @@ const MEASURED_OVER: Span = Span::from_secs(60);
 /// are not so even that less would mean anything.
 const TOLD_PER_CENT: u64 = 5;
 
-impl Host {
+impl AgentDriver {
     /// Takes in a step that a stay reports; from time to time that tells its speed.
-    pub(super) fn measure(&mut self, lease: LeaseId, step: u64) {
+    pub(super) fn measure(&mut self, desk: &mut Desk, lease: LeaseId, step: u64) {
         let Some(run) = self.lease_runs.get_mut(&lease) else { return };
         let (since, from) = match run.measured_from {
             Some((since, from)) if step >= from => (since, from),
             // The first report, or one of a job that began again.
             Some(_) | None => {
-                run.measured_from = Some((self.now, step));
+                run.measured_from = Some((desk.now(), step));
                 return;
             }
         };
-        let span = self.now.since(since);
+        let span = desk.now().since(since);
         if span < MEASURED_OVER || step == from {
             return;
         }
-        run.measured_from = Some((self.now, step));
+        run.measured_from = Some((desk.now(), step));
         let seen = Pace::from_steps_per_sec((step - from) as f64 / span.secs_f64());
-        let state = self.engine.state();
+        let state = desk.state();
         let belief = seen.and_then(|seen| {
             let (key, run) = where_alone(state, state.lease(lease)?)?;
             believe(state, key, run, seen)
         });
         if let Some(event) = belief {
-            self.fact(event);
+            self.fact(desk, event);
         }
     }
+}
 
-    /// Steps per second of a job where it is fastest, if anything is known of its speeds.
-    pub(super) fn reference(&self, job: &Job) -> Option<Pace> {
-        let profile = self.engine.state().profile(job.spec.profile?)?;
-        let pace = profile.reference(job.spec.gpus());
-        (pace > Pace::ZERO && !profile.measured.alone().is_empty()).then_some(pace)
-    }
+/// Steps per second of a job where it is fastest, if anything is known of its speeds.
+pub(super) fn reference(state: &ClusterState, job: &Job) -> Option<Pace> {
+    let profile = state.profile(job.spec.profile?)?;
+    let pace = profile.reference(job.spec.gpus());
+    (pace > Pace::ZERO && !profile.measured.alone().is_empty()).then_some(pace)
 }
 
 /// What a stay tells about, when it has the GPUs that its job asked for, all of one model, for

@@ -11,7 +11,8 @@ use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::placement::Lease;
 use hostler_core::units::{Span, Time};
 
-use super::{Effect, Host};
+use super::AgentDriver;
+use crate::host::{Desk, Effect};
 use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
 
 /// Time after which an agent that is connected but did not confirm an order is told again.
@@ -99,30 +100,30 @@ impl LeaseRun {
     }
 }
 
-impl Host {
+impl AgentDriver {
     /// Tells the agents of a new lease to start it.
-    pub(super) fn begin_run(&mut self, lease: LeaseId) {
+    pub(super) fn begin_run(&mut self, desk: &mut Desk, lease: LeaseId) {
         // A fault of one part may have ended it in the meantime.
-        let Some(known) = self.engine.state().lease(lease) else { return };
+        let Some(known) = desk.state().lease(lease) else { return };
         let run = LeaseRun::new(known);
         let nodes: Vec<NodeId> = run.parts.keys().copied().collect();
         self.lease_runs.insert(lease, run);
-        nodes.into_iter().for_each(|node| self.tell_start(lease, node));
+        nodes.into_iter().for_each(|node| self.tell_start(desk, lease, node));
     }
 
     /// Tells the agents of a lease to end it.
-    pub(super) fn end_run(&mut self, lease: LeaseId, how: StopHow) {
+    pub(super) fn end_run(&mut self, desk: &mut Desk, lease: LeaseId, how: StopHow) {
         let Some(run) = self.lease_runs.get_mut(&lease) else { return };
-        self.draft.touched.insert(run.job.0);
+        desk.job_touched(run.job);
         let told_now = run.stop.replace(how) == Some(how);
-        let told_now = |node: &NodeId| told_now && run.told.get(node) == Some(&self.now);
+        let told_now = |node: &NodeId| told_now && run.told.get(node) == Some(&desk.now());
         let left: Vec<NodeId> = unfinished(run).filter(|node| !told_now(node)).collect();
-        left.into_iter().for_each(|node| self.tell_stop(lease, node, how));
-        self.judge(lease);
+        left.into_iter().for_each(|node| self.tell_stop(desk, lease, node, how));
+        self.judge(desk, lease);
     }
 
     /// A lease is over in the state: its agents may forget it once that is safe.
-    pub(super) fn forget_run(&mut self, lease: LeaseId) {
+    pub(super) fn forget_run(&mut self, desk: &mut Desk, lease: LeaseId) {
         let Some(run) = self.lease_runs.remove(&lease) else { return };
         for (node, part) in run.parts {
             let Some(session) = self.agents.session(node) else { continue };
@@ -131,16 +132,16 @@ impl Host {
             } else {
                 ToAgent::Stop { lease, how: StopHow::Kill, grace_ms: 0 }
             };
-            self.draft.effects.push(Effect::Tell(session, message));
+            desk.effect(Effect::Tell(session, message));
         }
     }
 
     /// Takes in what an agent says about a lease.
-    pub(super) fn report(&mut self, node: NodeId, report: LeaseReport) {
+    pub(super) fn report(&mut self, desk: &mut Desk, node: NodeId, report: LeaseReport) {
         let LeaseReport { lease, stage } = report;
         let part = self.lease_runs.get_mut(&lease).and_then(|run| run.parts.get_mut(&node));
         let Some(part) = part.filter(|part| **part != PartStage::Gone) else {
-            return self.report_on_nothing(node, lease, &stage);
+            return self.report_on_nothing(desk, node, lease, &stage);
         };
         if part.is_over() {
             return;
@@ -165,18 +166,18 @@ impl Host {
             }
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
-                self.note_fault(lease, fault);
+                self.note_fault(desk, lease, fault);
                 if of_machine {
-                    self.quarantine(node);
+                    self.quarantine(desk, node);
                 }
             }
             _ => {}
         }
-        self.judge(lease);
+        self.judge(desk, lease);
     }
 
     /// A report about a lease that is over, or whose node was given up.
-    fn report_on_nothing(&mut self, node: NodeId, lease: LeaseId, stage: &Stage) {
+    fn report_on_nothing(&mut self, desk: &mut Desk, node: NodeId, lease: LeaseId, stage: &Stage) {
         let Some(session) = self.agents.session(node) else { return };
         let message = match stage {
             Stage::Starting | Stage::Running => {
@@ -185,23 +186,21 @@ impl Host {
             Stage::NotStarted { .. } | Stage::Ended { .. } => ToAgent::Forget { lease },
             Stage::Unknown => return,
         };
-        self.draft.effects.push(Effect::Tell(session, message));
+        desk.effect(Effect::Tell(session, message));
     }
 
-    fn note_fault(&mut self, lease: LeaseId, fault: String) {
-        let job = self.lease_runs.get(&lease).map(|run| run.job.0);
-        if let Some(live) = job.and_then(|job| self.jobs.get_mut(&job)) {
-            live.row.facts.reason = format!("its start failed: {fault}");
-            live.changed = true;
-            self.draft.touched.insert(live.row.id);
+    fn note_fault(&mut self, desk: &mut Desk, lease: LeaseId, fault: String) {
+        let Some(run) = self.lease_runs.get(&lease) else { return };
+        if let Some(facts) = desk.job_facts(run.job) {
+            facts.reason = format!("its start failed: {fault}");
+            desk.job_changed(run.job);
         }
     }
 
     /// What an agent that just connected does not hold it will not report: either the order never
     /// came there, or it lost everything.
-    pub(super) fn not_held(&mut self, node: NodeId, lease: LeaseId) {
-        let known_to_run =
-            self.engine.state().lease(lease).is_some_and(|lease| lease.started.is_some());
+    pub(super) fn not_held(&mut self, desk: &mut Desk, node: NodeId, lease: LeaseId) {
+        let known_to_run = desk.state().lease(lease).is_some_and(|lease| lease.started.is_some());
         let Some(run) = self.lease_runs.get_mut(&lease) else { return };
         let Some(part) = run.parts.get_mut(&node) else { return };
         if part.is_over() {
@@ -210,42 +209,42 @@ impl Host {
         // A machine that changed may not have what the order names.
         let startable = !known_to_run && !self.agents.has_changed(node);
         if *part == PartStage::Ordered && run.stop.is_none() && startable {
-            return self.tell_start(lease, node);
+            return self.tell_start(desk, lease, node);
         }
         *part = PartStage::Interrupted(None);
-        self.judge(lease);
+        self.judge(desk, lease);
     }
 
     /// Draws the conclusions from where all parts of a stay stand.
-    pub(super) fn judge(&mut self, lease: LeaseId) {
+    pub(super) fn judge(&mut self, desk: &mut Desk, lease: LeaseId) {
         let Some(run) = self.lease_runs.get_mut(&lease) else { return };
         let broken = run.any(|part| part.is_over() && *part != PartStage::Done(true));
         if broken && run.stop.is_none() {
             // The rest of a gang is of no use without it.
             run.stop = Some(StopHow::Kill);
             let left: Vec<NodeId> = unfinished(run).collect();
-            left.into_iter().for_each(|node| self.tell_stop(lease, node, StopHow::Kill));
+            left.into_iter().for_each(|node| self.tell_stop(desk, lease, node, StopHow::Kill));
         }
         let run = self.lease_runs.get(&lease).expect("looked up above");
-        let Some(known) = self.engine.state().lease(lease) else { return };
+        let Some(known) = desk.state().lease(lease) else { return };
         let runs = |part: &PartStage| {
             matches!(part, PartStage::Running | PartStage::Done(_) | PartStage::Interrupted(_))
         };
         if known.started.is_none() && known.stop.is_none() && run.all(runs) {
-            self.draft.touched.insert(run.job.0);
-            self.fact(Event::Started { lease });
+            desk.job_touched(run.job);
+            self.fact(desk, Event::Started { lease });
         }
         if self.lease_runs.get(&lease).is_some_and(|run| run.all(PartStage::is_over)) {
-            self.conclude(lease);
+            self.conclude(desk, lease);
         }
     }
 
     /// All parts are over: the stay is.
-    fn conclude(&mut self, lease: LeaseId) {
-        let Some(known) = self.engine.state().lease(lease) else { return };
+    fn conclude(&mut self, desk: &mut Desk, lease: LeaseId) {
+        let Some(known) = desk.state().lease(lease) else { return };
         let run = self.lease_runs.get(&lease).expect("the caller looked it up");
-        let job = self.engine.state().job(known.job).expect("a lease belongs to a job");
-        let believed = known.believed_done(self.now);
+        let job = desk.state().job(known.job).expect("a lease belongs to a job");
+        let believed = known.believed_done(desk.now());
         let gone = run.any(|part| *part == PartStage::Gone);
         let outcome = if gone {
             // What the others did when a part of them vanished says nothing about the job.
@@ -255,7 +254,7 @@ impl Host {
         } else if run.all(|part| *part == PartStage::Done(true)) {
             Outcome::Finished
         } else if run.any(|part| *part == PartStage::NotStarted) && known.started.is_none() {
-            return self.start_failed(lease);
+            return self.start_failed(desk, lease);
         } else {
             Outcome::Interrupted
         };
@@ -272,23 +271,24 @@ impl Host {
             Outcome::Failed => Span::ZERO,
             Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
         };
-        if let Some(live) = self.jobs.get_mut(&job.id.0) {
-            live.row.facts.exit_code = code;
-            live.changed = true;
+        let job = job.id;
+        if let Some(facts) = desk.job_facts(job) {
+            facts.exit_code = code;
+            desk.job_changed(job);
         }
-        self.fact(Event::Stopped { lease, outcome, done, lost });
+        self.fact(desk, Event::Stopped { lease, outcome, done, lost });
     }
 
     /// Tells a node again what it did not confirm: a message may be lost without the connection.
-    pub(super) fn tell_again(&mut self, node: NodeId) {
-        let leases = &self.engine.state().node(node).leases;
+    pub(super) fn tell_again(&mut self, desk: &mut Desk, node: NodeId) {
+        let leases = &desk.state().node(node).leases;
         let waiting = leases.iter().filter_map(|lease| {
             let run = self.lease_runs.get(lease)?;
             let part = run.parts.get(&node).filter(|part| !part.is_over())?;
-            let silence = self.now.since(*run.told.get(&node)?);
+            let silence = desk.now().since(*run.told.get(&node)?);
             match run.stop {
                 Some(how) => {
-                    let patience = TELL_AGAIN + Span::from_millis(self.grace_ms(*lease));
+                    let patience = TELL_AGAIN + Span::from_millis(self.grace_ms(desk, *lease));
                     (silence >= patience).then_some((*lease, Some(how)))
                 }
                 None => {
@@ -300,14 +300,14 @@ impl Host {
         let waiting: Vec<_> = waiting.collect();
         for (lease, stop) in waiting {
             match stop {
-                Some(how) => self.tell_stop(lease, node, how),
-                None => self.tell_start(lease, node),
+                Some(how) => self.tell_stop(desk, lease, node, how),
+                None => self.tell_start(desk, lease, node),
             }
         }
     }
 
     /// A node was given up: its parts of stays are gone.
-    pub(super) fn parts_gone(&mut self, node: NodeId) {
+    pub(super) fn parts_gone(&mut self, desk: &mut Desk, node: NodeId) {
         let concerned = self.lease_runs.iter().filter(|(_, run)| run.parts.contains_key(&node));
         let leases: Vec<LeaseId> = concerned.map(|(lease, _)| *lease).collect();
         for lease in leases {
@@ -315,7 +315,7 @@ impl Host {
             if let Some(part) = part.filter(|part| !part.is_over()) {
                 *part = PartStage::Gone;
             }
-            self.judge(lease);
+            self.judge(desk, lease);
         }
     }
 }

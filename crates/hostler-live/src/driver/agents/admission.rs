@@ -1,0 +1,179 @@
+//! How an agent comes in: whether it may speak for its node, what it must not be given twice, and
+//! the node that its machine becomes.
+
+use hostler_core::border;
+use hostler_core::event::Event;
+use hostler_core::id::{JobId, LeaseId, NodeId};
+use hostler_core::limits::{JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX};
+
+use super::AgentDriver;
+use crate::host::{Desk, Effect, SessionId};
+use crate::wire::{LeaseReport, Machine, PROTOCOL, ToAgent};
+
+impl AgentDriver {
+    /// The latest connection that spoke for a node.
+    pub(super) fn last_session(&self, desk: &Desk, name: &str) -> SessionId {
+        let row = desk.node_row(name);
+        let node = row.and_then(|row| self.agents.nodes.get(&NodeId(row.id)));
+        node.map_or(SessionId(0), |node| node.last_session)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "they are the greeting, word by word")]
+    pub(super) fn greeted(
+        &mut self,
+        desk: &mut Desk,
+        session: SessionId,
+        token: u32,
+        protocol: u32,
+        machine: Machine,
+        held: Vec<LeaseReport>,
+        last_job: Option<JobId>,
+    ) {
+        let admitted = admit(desk, token, protocol, &machine);
+        let known = admitted.and_then(|()| self.skip_leases(desk, &held));
+        match known.and_then(|()| self.skip_jobs(desk, last_job)) {
+            Ok(()) => self.welcome(desk, session, token, machine, held),
+            Err(fault) => {
+                let refused = ToAgent::Refused { fault, retry: false };
+                desk.effect(Effect::Tell(session, refused));
+                desk.effect(Effect::Close(session));
+            }
+        }
+    }
+
+    /// Leaves out numbers of leases that the agent knows and the store does not: after a backup was
+    /// restored they were given out before, and the agent would take a new lease for the old one.
+    fn skip_leases(&mut self, desk: &mut Desk, held: &[LeaseReport]) -> Result<(), String> {
+        let last = held.iter().map(|report| report.lease).max();
+        let known = desk.state().next_lease();
+        let Some(last) = last.filter(|last| *last >= known) else { return Ok(()) };
+        let event = Event::LeasesSkipped { next: LeaseId(last.0.saturating_add(1)) };
+        let left = LEASE_NUMBER_GAP_MAX.saturating_sub(self.skipped);
+        let skipped = last.0 - known.0;
+        if skipped >= left || border::check(desk.state(), &event).is_err() {
+            return Err(format!(
+                "it knows {last:?}, the store none from {known:?} on; restore a newer backup, or \
+                 empty the agent's data folder"
+            ));
+        }
+        self.skipped += skipped + 1;
+        self.fact(desk, event);
+        Ok(())
+    }
+
+    /// Leaves out numbers of jobs that the agent has files of and the store does not know, for the
+    /// same reason: a new job would find the folder and the checkpoints of the old one.
+    fn skip_jobs(&mut self, desk: &mut Desk, last: Option<JobId>) -> Result<(), String> {
+        let known = desk.next_job();
+        let Some(last) = last.filter(|last| *last >= known) else { return Ok(()) };
+        let left = JOB_NUMBER_GAP_MAX.saturating_sub(self.skipped_jobs);
+        let skipped = last.0 - known.0;
+        let next = JobId(last.0.saturating_add(1));
+        // The state of an empty store counts from 0, while no job has that number: what one more
+        // would let in here could not be read back from the log.
+        let sane = border::check(desk.state(), &Event::JobsSkipped { next });
+        if skipped >= left || sane.is_err() {
+            return Err(format!(
+                "it has files of job {}, the store knows none from {} on; restore a newer \
+                 backup, or move `jobs` and `checkpoints` of the agent's data folder away",
+                last.0, known.0
+            ));
+        }
+        self.skipped_jobs += skipped + 1;
+        desk.skip_jobs(next);
+        Ok(())
+    }
+
+    pub(super) fn welcome(
+        &mut self,
+        desk: &mut Desk,
+        session: SessionId,
+        token: u32,
+        machine: Machine,
+        held: Vec<LeaseReport>,
+    ) {
+        let node = self.join(desk, token, machine);
+        if let Some(old) = self.agents.session(node).filter(|old| *old != session) {
+            self.agents.lost(old);
+            desk.effect(Effect::Close(old));
+        }
+        self.agents.sessions.insert(session, node);
+        let live = self.agents.nodes.get_mut(&node).expect("it joined just now");
+        (live.session, live.last_beat) = (Some(session), desk.now());
+        live.last_session = session;
+        self.tell_welcome(desk, session, node);
+        self.refresh_health(desk, node);
+        let reported: Vec<LeaseId> = held.iter().map(|report| report.lease).collect();
+        held.into_iter().for_each(|report| self.report(desk, node, report));
+        let leases = desk.state().node(node).leases.clone();
+        for lease in leases {
+            if reported.contains(&lease) {
+                let run = self.lease_runs.get(&lease).filter(|run| !run.parts[&node].is_over());
+                if let Some(how) = run.and_then(|run| run.stop) {
+                    self.tell_stop(desk, lease, node, how);
+                }
+            } else {
+                self.not_held(desk, node, lease);
+            }
+        }
+    }
+
+    fn tell_welcome(&self, desk: &mut Desk, session: SessionId, node: NodeId) {
+        let beat_ms = self.settings.beat.0 / 1000;
+        let fence_ms = self.settings.fence.0 / 1000;
+        let welcome = ToAgent::Welcome { node, beat_ms, fence_ms };
+        desk.effect(Effect::Tell(session, welcome));
+    }
+
+    /// The number of a machine's node; new machines get one.
+    fn join(&mut self, desk: &mut Desk, token: u32, machine: Machine) -> NodeId {
+        let spec = desk.node_spec(&machine);
+        if let Some(row) = desk.node_row(&machine.name).cloned() {
+            let id = NodeId(row.id);
+            let node = desk.state().node(id);
+            let (same, busy) = (node.spec == spec, !node.leases.is_empty());
+            if same || busy {
+                if row.token != Some(token) || row.machine.address != machine.address {
+                    let mut row = row;
+                    row.token = Some(token);
+                    row.machine.address.clone_from(&machine.address);
+                    desk.put_node(row);
+                }
+                let live = self.agents.nodes.get_mut(&id).expect("known nodes are listed");
+                live.changed = (!same).then_some(machine);
+                return id;
+            }
+            self.fact(desk, Event::NodeDown { node: id });
+            self.fact(desk, Event::NodeRetired { node: id });
+            self.leave_behind(desk, id);
+        }
+        let name = machine.name.clone();
+        let id = desk.add_node(machine, Some(token));
+        let row = desk.node_row(&name).expect("it was added just now");
+        self.agents.put(row, desk.now(), self.settings.fence);
+        id
+    }
+
+    /// A machine goes by another number from now on: nobody speaks for the old one any more.
+    fn leave_behind(&mut self, desk: &mut Desk, id: NodeId) {
+        if let Some(session) = self.agents.nodes.remove(&id).and_then(|live| live.session) {
+            self.agents.sessions.remove(&session);
+            desk.effect(Effect::Close(session));
+        }
+    }
+}
+
+/// Whether an agent may speak for the node that it names.
+fn admit(desk: &Desk, token: u32, protocol: u32, machine: &Machine) -> Result<(), String> {
+    if protocol != PROTOCOL {
+        return Err(format!("it speaks protocol {protocol}, this daemon {PROTOCOL}; upgrade"));
+    }
+    // A store of before may hold several for one name: the one that spoke first goes on.
+    let spoke = desk.node_row(&machine.name).and_then(|row| desk.token(row.token?));
+    let spoke = spoke.filter(|row| row.revoked.is_none());
+    let speaks = spoke.or_else(|| desk.token_of_node(&machine.name));
+    if speaks.is_none_or(|row| row.id != token) {
+        return Err(format!("its token does not speak for node `{}`; enrol it", machine.name));
+    }
+    desk.check_machine(machine)
+}

@@ -1,0 +1,116 @@
+//! How nodes are: when one rests, when it is given up, and by which fence its jobs may go.
+
+use hostler_core::cluster::Health;
+use hostler_core::event::Event;
+use hostler_core::id::NodeId;
+
+use super::AgentDriver;
+use crate::driver::Driver;
+use crate::host::{Desk, Effect, SessionId};
+
+impl AgentDriver {
+    /// Brings what the scheduler thinks of a node in line with what it should.
+    pub(super) fn refresh_health(&mut self, desk: &mut Desk, id: NodeId) {
+        let Some(live) = self.agents.nodes.get(&id) else { return };
+        let Some(row) = desk.node_row(&live.name).filter(|row| row.id == id.0) else {
+            return;
+        };
+        let silence = desk.now().since(live.last_beat);
+        let unable = desk.now() < live.rests_until;
+        let silent = silence >= self.settings.silent;
+        // Which leases it knows is told by its first words.
+        let unheard = live.last_session == SessionId(0);
+        let rests = row.draining || live.changed.is_some() || silent || unable || unheard;
+        let node = desk.state().node(id);
+        let before = node.health;
+        if node.health == Health::Down && live.session.is_some() {
+            let spec = node.spec.clone();
+            self.fact(desk, Event::NodeUp { node: id, spec });
+        }
+        let drain = |draining| Event::NodeDrain { node: id, draining };
+        match (desk.state().node(id).health, rests) {
+            (Health::Up, true) => self.fact(desk, drain(true)),
+            (Health::Draining, false) => self.fact(desk, drain(false)),
+            (Health::Up, false) | (Health::Draining, true) | (Health::Down, _) => {}
+        }
+        if desk.state().node(id).health != before {
+            self.announce(desk, id);
+        }
+    }
+
+    /// A node is in no state to start jobs, and would take the whole queue; it is tried again when
+    /// a silent one would have been left alone for as long.
+    pub(super) fn quarantine(&mut self, desk: &mut Desk, id: NodeId) {
+        if let Some(live) = self.agents.nodes.get_mut(&id) {
+            live.rests_until = desk.now() + self.settings.silent;
+            self.refresh_health(desk, id);
+        }
+    }
+
+    fn announce(&self, desk: &mut Desk, id: NodeId) {
+        let silent = self.node(desk, id).silent;
+        desk.announce_node(id, silent);
+    }
+
+    /// Gives nodes up that said nothing for too long, and lets silent ones rest.
+    pub(super) fn look_at_late(&mut self, desk: &mut Desk) {
+        let silent = self.settings.silent.min(self.settings.dead);
+        let late = self.agents.nodes.iter().filter(|(_, node)| {
+            let unheard = node.last_session == SessionId(0);
+            desk.now().since(node.last_beat) >= silent || node.changed.is_some() || unheard
+        });
+        let late: Vec<NodeId> = late.map(|(id, _)| *id).collect();
+        late.into_iter().for_each(|id| self.look_at(desk, id));
+    }
+
+    fn look_at(&mut self, desk: &mut Desk, id: NodeId) {
+        let live = &self.agents.nodes[&id];
+        let row = desk.node_row(&live.name).filter(|row| row.id == id.0);
+        let Some(token) = row.map(|row| row.token) else {
+            // The machine goes by another number now; nothing is expected of this one.
+            self.agents.nodes.remove(&id);
+            return;
+        };
+        let node = desk.state().node(id);
+        let silence = desk.now().since(live.last_beat);
+        let session = live.session;
+        let patience = self.settings.dead + live.fence.saturating_sub(self.settings.fence);
+        if silence >= patience && node.health != Health::Down {
+            if let Some(session) = session {
+                self.agents.lost(session);
+                desk.effect(Effect::Close(session));
+            }
+            desk.figures_mut().nodes_given_up += 1;
+            self.fact(desk, Event::NodeDown { node: id });
+            self.parts_gone(desk, id);
+            return self.announce(desk, id);
+        }
+        if let (Some(machine), Some(session), Some(token), true) =
+            (live.changed.clone(), session, token, node.leases.is_empty())
+        {
+            // Nothing relies on the old machine any more: the agent joins anew as what it is.
+            self.agents.lost(session);
+            return self.welcome(desk, session, token, machine, Vec::new());
+        }
+        self.refresh_health(desk, id);
+    }
+
+    /// Forgets a longer fence of the past when nothing on any node can go by it any more.
+    pub(super) fn shorten_fence(&mut self, desk: &mut Desk) {
+        let ours = self.settings.fence;
+        if self.fence <= ours {
+            return;
+        }
+        let (state, now) = (desk.state(), desk.now());
+        for (id, live) in &mut self.agents.nodes {
+            let down = state.node(*id).health == Health::Down;
+            if down || live.fence_until.is_some_and(|until| until <= now) {
+                live.fence = ours;
+            }
+        }
+        if self.agents.nodes.values().all(|live| live.fence <= ours) {
+            self.fence = ours;
+            desk.set_fence(ours);
+        }
+    }
+}

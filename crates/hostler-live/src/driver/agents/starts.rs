@@ -1,0 +1,50 @@
+//! Starts that fail on a node: one on which job after job cannot start rests, or it would take the
+//! whole queue and fail it.
+//!
+//! Not for machines that know that they are at fault: those rest at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hostler_core::id::{JobId, LeaseId, NodeId};
+
+use super::AgentDriver;
+use super::gang::PartStage;
+use crate::host::Desk;
+
+/// Different jobs in a row whose start fails on a node, after which the node is to blame.
+const JOBS_IN_A_ROW: usize = 3;
+
+/// Jobs that could not start on a node since one could.
+#[derive(Default)]
+pub(super) struct FailedStarts(BTreeMap<NodeId, BTreeSet<JobId>>);
+
+impl FailedStarts {
+    /// A job runs on a node: nothing is wrong with it.
+    pub(super) fn went_well(&mut self, node: NodeId) {
+        self.0.remove(&node);
+    }
+}
+
+impl AgentDriver {
+    /// A stay never began, for a reason that may be the job's or the node's.
+    pub(super) fn start_failed(&mut self, desk: &mut Desk, lease: LeaseId) {
+        let Some(run) = self.lease_runs.get(&lease) else { return };
+        let job = run.job;
+        let failed = run.parts.iter().filter(|(_, part)| **part == PartStage::NotStarted);
+        let nodes: Vec<NodeId> = failed.map(|(node, _)| *node).collect();
+        desk.start_failed(lease);
+        self.forget_ended(desk);
+        for node in nodes {
+            self.blame(desk, node, job);
+        }
+    }
+
+    fn blame(&mut self, desk: &mut Desk, node: NodeId, job: JobId) {
+        let jobs = self.failed_starts.0.entry(node).or_default();
+        jobs.insert(job);
+        if jobs.len() >= JOBS_IN_A_ROW {
+            self.failed_starts.0.remove(&node);
+            self.quarantine(desk, node);
+        }
+    }
+}
