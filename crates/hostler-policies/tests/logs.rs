@@ -78,19 +78,19 @@ fn decisions_that_break_each_other_are_refused() {
     let sleep = Decision::SetPower { node: NodeId(0), power: Power::Sleeping };
     let divide = Decision::Repartition { device: DeviceId(0), layout: Layout::Mig };
     let reject = Decision::Reject { job: JobId(0), reason: Reason::NoSuchModel };
-    let admit = Decision::Admit { job: JobId(0) };
+    let hold = Decision::Hold { job: JobId(0), reason: Reason::NotThisRound };
     let cases: [(&[Decision], &[Decision]); 4] = [
         (&[], std::slice::from_ref(&sleep)),
         (std::slice::from_ref(&sleep), &[]),
         (std::slice::from_ref(&divide), &[]),
-        (&[reject, admit], &[]),
+        (&[reject, hold], &[]),
     ];
     let refusals = cases.map(|(before, after)| refusal(&with_decisions(before, after), false));
     expect![[r#"
         record 2: node0 is in use
         record 2: node0 is in use
         record 2: node0 is in use
-        record 2: job0 is not waiting"#]]
+        record 2: job0 is decided on twice"#]]
     .assert_eq(&refusals.join("\n"));
 }
 
