@@ -42,6 +42,8 @@ pub struct Engine<Watcher> {
     input: Option<OpenInput>,
     /// Whether something happened that the policy has not been asked about.
     policy_due: bool,
+    /// Whether the policy is not to be asked.
+    muted: bool,
     steps_at_instant: u32,
     events: u64,
 }
@@ -77,6 +79,7 @@ impl<Watcher: Watch> Engine<Watcher> {
             watch,
             input: None,
             policy_due: false,
+            muted: false,
             steps_at_instant: 0,
             events: 0,
         }
@@ -130,6 +133,11 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.policy = policy;
     }
 
+    /// Asks the policy no more until another one is in place: only housekeeping goes on.
+    pub fn mute(&mut self) {
+        self.muted = true;
+    }
+
     /// Whose run times the policy goes by.
     pub fn estimates(&self) -> EstimateSource {
         self.policy.estimates()
@@ -158,8 +166,8 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// The time by which the engine wants to be called, if nothing happens before.
     pub fn wake(&self) -> Option<Time> {
         let round = match self.policy.cadence() {
-            Cadence::Rounds(span) => self.next_round(span),
-            Cadence::EveryEvent => None,
+            Cadence::Rounds(span) if !self.muted => self.next_round(span),
+            Cadence::Rounds(_) | Cadence::EveryEvent => None,
         };
         let state = &self.state;
         let times = [round, state.wake_at(), state.next_due(), state.next_resume()];
@@ -370,6 +378,9 @@ impl<Watcher: Watch> Engine<Watcher> {
 
     /// Why the policy is to be asked now, if it is.
     fn question(&self) -> Option<Wake> {
+        if self.muted {
+            return None;
+        }
         match self.policy.cadence() {
             Cadence::EveryEvent => self.policy_due.then_some(Wake::Event),
             Cadence::Rounds(span) => {
@@ -404,6 +415,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     fn change_policy(&mut self, event: &Event) {
         if let (Event::PolicyChanged { settings }, Some(builder)) = (event, &mut self.builder) {
             self.policy = builder(settings);
+            self.muted = false;
         }
     }
 }

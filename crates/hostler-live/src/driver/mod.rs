@@ -7,6 +7,7 @@
 
 pub mod agents;
 
+use hostler_core::ability::Abilities;
 use hostler_core::decision::StopHow;
 use hostler_core::id::{LeaseId, NodeId};
 use hostler_core::units::Span;
@@ -28,6 +29,10 @@ use crate::wire::Stream;
 /// - It never blocks. What takes time is an effect, and its outcome a word.
 /// - Whole gangs are started and stopped: what to do with each part is its own business.
 pub trait Driver: Send {
+    /// What it can do. Decisions that it cannot carry out do not reach it: policies see this, and
+    /// it is checked.
+    fn abilities(&self) -> Abilities;
+
     /// Takes over from the one before: nodes, jobs and leases are as they were in the store.
     fn restore(&mut self, desk: &mut Desk);
 

@@ -140,9 +140,6 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             snapshot,
             last_record: last,
             jobs: read(database, &jobs, &[], job_row)?,
-            dependencies: read(database, schema::DEPENDENCIES_READ, &[], |row| {
-                Ok((row.number()?, row.number()?))
-            })?,
             tokens: read(database, schema::TOKENS_READ, &[], token_row)?,
             tenants: read(database, schema::TENANTS_READ, &[], |row| {
                 Ok(TenantRow { id: row.number()?, name: row.text()?, quota: row.json()? })
@@ -221,10 +218,6 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
             let values = [version, state, ended, facts, job.id.into()];
             database.execute(schema::JOB_CHANGE, &values)
         }
-        Row::DependencyAdded(job, needs) => {
-            database.execute(schema::DEPENDENCY_ADD, &[(*job).into(), (*needs).into()])
-        }
-        Row::DependenciesGone(job) => database.execute(schema::DEPENDENCIES_DROP, &[(*job).into()]),
         Row::Token(token) => database.execute(schema::TOKEN_PUT, &token_values(token)),
         Row::Tenant(TenantRow { id, name, quota }) => {
             database.execute(schema::TENANT_PUT, &[(*id).into(), name.as_str().into(), json(quota)])
