@@ -39,10 +39,10 @@ pub trait Driver: Send {
     /// Hears something from outside.
     fn hear(&mut self, desk: &mut Desk, word: Word);
 
-    /// Starts a lease that is in the state.
+    /// Starts a lease that was just decided; it may be over already.
     fn start(&mut self, desk: &mut Desk, lease: LeaseId);
 
-    /// Ends a lease; called again when it is to end in another way.
+    /// Ends a lease, which may be over already; called again when it is to end in another way.
     fn stop(&mut self, desk: &mut Desk, lease: LeaseId, how: StopHow);
 
     /// A lease is over in the state: nothing of it is expected any more.
@@ -67,7 +67,7 @@ pub trait Driver: Send {
     fn connected(&self) -> usize;
 }
 
-/// Something from outside, for the driver whose language it is.
+/// Something from outside, for the driver whose language it is; each driver has its own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Word {
     /// About agents.

@@ -45,7 +45,8 @@ impl Manager {
     }
 }
 
-/// Looks at everything on every tick and has no memory at all.
+/// Looks at everything on every tick and has no memory at all. Its manager cannot fail between an
+/// order and the commit, so that orders need not wait as effects.
 struct Finder(Manager);
 
 impl Finder {
@@ -123,7 +124,9 @@ impl Driver for Finder {
     }
 
     fn drain(&mut self, desk: &mut Desk, node: NodeId) {
-        desk.fact(Event::NodeDrain { node, draining: true });
+        let name = &desk.state().node(node).spec.name;
+        let draining = desk.node_row(name).unwrap().draining;
+        desk.fact(Event::NodeDrain { node, draining });
     }
 
     fn revoked(&mut self, _: &mut Desk, _: u32) {}
