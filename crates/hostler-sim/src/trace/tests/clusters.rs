@@ -188,7 +188,7 @@ fn bad_cluster_files_are_named() {
 fn a_table_of_nodes_gives_models_with_known_tiers() {
     let scratch = Scratch::new();
     scratch.write("nodes.csv", NODES);
-    let cluster = read_cluster(&scratch.0).unwrap();
+    let cluster = read_cluster(scratch.0.path()).unwrap();
     assert_eq!(cluster.gpu_models.len(), 1);
     let model = &cluster.gpu_models[0];
     assert_eq!((model.name.as_str(), Some(model.tier)), ("V100", known_tier("V100")));
