@@ -90,6 +90,7 @@ fn fractions_of_cores_and_all_optional_keys_are_read() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is recorded text")]
 fn bad_cluster_files_are_named() {
     check_toml(
         &format!("{GROUP}gpu = 4\n"),

@@ -212,6 +212,7 @@ fn import_published(path: &Path) -> usize {
 /// A job of two instances, one that never came to a time, one that failed: times of a task are
 /// those of its instances, its run time is their mean.
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is recorded text")]
 fn tables_of_the_pai_trace_become_native_tables() {
     let folder = Scratch::new();
     folder.write("pai_machine_spec.csv", "m1,V100,96,384,8\nm2,CPU,64,512,0\n");
