@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use hostler_core::event::Event;
 use hostler_core::gate::{After, AfterWhen, Gate};
 use hostler_core::id::JobId;
@@ -268,5 +269,5 @@ pub(super) fn unknown_job(id: u32) -> HostError {
 
 fn digest_of(request: &JobRequest, tenant: &str) -> String {
     let text = serde_json::to_string(&(request, tenant)).expect("a request is plain data");
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }

@@ -1,5 +1,6 @@
 //! The store over any SQL database: what is written and read, but not how to reach it.
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -483,8 +484,7 @@ fn key_values(key: &KeyRow) -> [Value; 6] {
 
 /// First half of the SHA-256, which tells damage; it is no protection against forgery.
 fn digest(text: &str) -> String {
-    let bytes = Sha256::digest(text.as_bytes());
-    bytes[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..16])
 }
 
 fn json(value: &impl Serialize) -> Value {

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::error::TraceError;
@@ -161,7 +162,7 @@ pub fn fingerprint(path: &Path) -> Result<InputFile, TraceError> {
         bytes += got as u64;
         hash.update(&buffer[..got]);
     }
-    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = HEXLOWER.encode(&hash.finalize());
     Ok(InputFile { file: file_name(path), bytes, sha256 })
 }
 

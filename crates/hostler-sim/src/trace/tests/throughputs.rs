@@ -164,7 +164,7 @@ fn a_table_is_found_by_its_name_packed_or_in_a_folder() {
     scratch.write("throughputs.csv", ALONE);
     scratch.write("pairs.csv", PAIRS);
     // One pair told from one side becomes two.
-    assert_eq!(read_throughputs(&scratch.0).unwrap().rows(), (7, 3));
+    assert_eq!(read_throughputs(scratch.0.path()).unwrap().rows(), (7, 3));
     let packed = zstd::encode_all(&b"{\"v100\": {\"('a', 1)\": {\"null\": 1}}}"[..], 0).unwrap();
     let file = scratch.write("t.json.zst", packed);
     assert_eq!(read_throughputs(&file).unwrap().rows(), (1, 0));
