@@ -83,6 +83,7 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
         Some(HeldBy::Jobs) => "jobs",
         Some(HeldBy::Start) => "start",
         Some(HeldBy::Nodes) => "nodes",
+        Some(HeldBy::Array) => "array",
         Some(HeldBy::Quota) => "quota",
     };
     format!("{}:{by}", state_name(state))

@@ -189,6 +189,11 @@ impl ClusterState {
         }
     }
 
+    /// A tenant is there from now on.
+    pub(super) fn tenant_added(&mut self, tenant: TenantId) {
+        self.tenant_room(tenant);
+    }
+
     /// A tenant may use more than before, perhaps.
     pub(super) fn quota_changed(&mut self, tenant: TenantId) {
         self.let_next_through(tenant, None);
@@ -375,8 +380,9 @@ impl ClusterState {
 
     /// The book as it follows from the jobs, with the pauses that are known.
     pub(super) fn derive_gates(&self) -> GateBook {
-        let mut book = ClusterState { tenants: self.tenants.clone(), ..ClusterState::default() };
+        let mut book = ClusterState::default();
         book.gates.paused.clone_from(&self.gates.paused);
+        book.gates.tenants.resize_with(self.tenants.len(), Room::default);
         for job in self.jobs.iter() {
             if job.gates.is_open() {
                 book.count(job, true);

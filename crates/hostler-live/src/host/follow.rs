@@ -22,12 +22,6 @@ enum WatchEvent {
     Retired(Box<Job>),
 }
 
-impl Gathered {
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-}
-
 impl Watch for Gathered {
     fn began(&mut self, _: Time, _: &ClusterState, job: &Job, lease: &Lease) {
         self.0.push(WatchEvent::Began(job.id, lease.id));

@@ -86,7 +86,6 @@ fn everything() -> Vec<Row> {
         Row::JobAdded(Box::new(job(1, "physics", None))),
         Row::JobAdded(Box::new(job(2, "physics", None))),
         Row::JobAdded(Box::new(found_job())),
-        Row::DependencyAdded(2, 1),
         Row::Token(token.clone()),
         Row::Token(TokenRow { revoked: Some(8), ..token }),
         Row::Tenant(tenant),
@@ -121,10 +120,9 @@ fn what_is_committed_is_there_after_a_restart() {
         store.commit(&Batch { rows: vec![one], ..Batch::default() }).unwrap();
         let kept: Vec<String> = store.load().unwrap().keys.into_iter().map(|key| key.key).collect();
         assert_eq!(kept, ["later"]);
-        let rows = vec![Row::KeysGone(10), Row::DependenciesGone(2)];
+        let rows = vec![Row::KeysGone(10)];
         store.commit(&Batch { rows, ..Batch::default() }).unwrap();
-        let again = store.load().unwrap();
-        assert_eq!((again.dependencies.len(), again.keys.len()), (0, 0));
+        assert_eq!(store.load().unwrap().keys.len(), 0);
         loaded
     };
     let disk = Disk::default();
@@ -327,7 +325,7 @@ fn a_store_of_the_first_version_gets_room_for_what_drivers_find() {
         assert_eq!(after.jobs, [job(1, "physics", None), found_job()]);
         assert_eq!(after.nodes, [node("n1", 0, None), node("n2", 1, None)]);
     };
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let file = rusqlite::Connection::open(folder.path().join("hostler.db")).unwrap();
     file.execute_batch(FIRST_VERSION).unwrap();
     drop(file);
