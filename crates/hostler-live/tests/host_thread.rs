@@ -13,6 +13,7 @@ use hostler_core::target::Solution;
 use hostler_core::units::Time;
 use hostler_core::view::View;
 use hostler_live::host::{
+    Experience,
     Answer, Command, Host, HostError, HostHandle, HostThread, JobFilter, Principal, Settings,
     hash_of,
 };
@@ -34,7 +35,7 @@ fn start(store: Box<dyn Store>) -> (HostHandle, HostThread) {
     let host = Host::open(
         store,
         Arc::new(policies),
-        Settings::new("kind = \"fifo-backfill\"\n"),
+        Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
         Time::ZERO,
     )
     .unwrap();
@@ -269,12 +270,13 @@ async fn a_panic_on_its_thread_is_told_to_everybody_who_waits() {
 async fn a_daemon_whose_host_panics_ends_with_a_fault() {
     let folder = tempfile::tempdir().unwrap();
     let settings = server::Settings {
+        experience: Experience::default(),
         data: folder.path().to_owned(),
         store: None,
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: Certificate::None,
         rate: Rate { per_second: 10.0, burst: 10.0 },
-        host: Settings::new("kind = \"fifo-backfill\"\n"),
+        host: Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
         policies: Arc::new(policies),
     };
     let running = server::start(settings).await.unwrap();

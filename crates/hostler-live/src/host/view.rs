@@ -3,6 +3,7 @@
 use hostler_core::gate::Gate;
 use hostler_core::id::{JobId, NodeId, TenantId};
 use hostler_core::job::{Job, Phase};
+use hostler_core::metrics::Summary;
 use hostler_core::reason::Reason;
 use hostler_core::units::Time;
 use serde::{Deserialize, Serialize};
@@ -310,6 +311,16 @@ impl Host {
     /// The policy that decides, as TOML.
     pub fn policy(&self) -> &str {
         &self.desk.policy
+    }
+
+    /// The rule that a policy broke last, unless a person has chosen another one since.
+    pub fn violation(&self) -> Option<&str> {
+        self.desk.violation.as_deref()
+    }
+
+    /// The figures of the cluster since this daemon started, as a simulation gives them.
+    pub fn summary(&self) -> Summary {
+        self.desk.engine.watch().1.summary(self.desk.state())
     }
 
     /// Name of this cluster.

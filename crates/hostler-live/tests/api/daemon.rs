@@ -30,7 +30,8 @@ pub fn settings(folder: &Path, certificate: Certificate) -> Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         certificate,
         rate: Rate { per_second: 10_000.0, burst: 10_000.0 },
-        host: host::Settings::new("kind = \"fifo-backfill\"\n"),
+        experience: host::Experience::default(),
+        host: host::Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
         policies: Arc::new(|text| {
             hostler_policies::builtin().from_toml(text).map_err(|e| e.to_string())
         }),

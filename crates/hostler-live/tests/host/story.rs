@@ -256,7 +256,7 @@ fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
         dead: Span::from_secs(fence_secs + 60),
         snapshot_bytes: 3_000,
         keys_max: 3,
-        ..Settings::new("kind = \"fifo-backfill\"\n")
+        ..Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n")
     };
     let store = Box::new(disk.store());
     Host::open(store, Arc::new(builder), settings, Time::from_secs(now)).unwrap()

@@ -13,7 +13,7 @@ use hostler_core::registry::Registry;
 use hostler_live::agent::discover::MachineOverrides;
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
-use hostler_live::host::{self, Command, HostHandle, Principal};
+use hostler_live::host::{self, Command, Experience, HostHandle, Principal};
 use hostler_live::job::JobRequest;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate, Running};
@@ -57,6 +57,7 @@ async fn rehearse(
     folder: &Path,
 ) -> Result<Vec<Record>> {
     let running = server::start(server::Settings {
+        experience: Experience::default(),
         data: folder.join("daemon"),
         store: None,
         listen: ([127, 0, 0, 1], 0).into(),
