@@ -15,12 +15,12 @@ use hostler_core::engine::Engine;
 use hostler_core::executor;
 use hostler_core::metrics::{Metrics, Which};
 use hostler_core::random::Random;
+use hostler_parity::gavel::{self, Options};
 use hostler_policies::allocate::{
     Allocate, FinishTime, Instance, JobRow, Makespan, MaxMin, PairRow, RateKnowledge,
     StrategyProof, SumThroughput, WaterFilling,
 };
 use hostler_policies::lp::Solver;
-use hostler_sim::parity::gavel::{self, Options};
 use hostler_sim::world::{Listed, World};
 use serde_json::Value;
 use stopwatch::Stopwatch;

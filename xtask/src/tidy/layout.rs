@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hostler-predict", &["hostler-core"]),
     ("hostler-policies", &["hostler-core", "hostler-predict"]),
     ("hostler-sim", &["hostler-core", "hostler-predict"]),
+    ("hostler-parity", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
     ("hostler-live", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
     (
         "hostler-kube",

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use hostler_core::policy::Policy;
-use hostler_sim::parity::gavel::{self, GavelOutcome, Options, TYPES};
+use hostler_parity::gavel::{self, GavelOutcome, Options, TYPES};
 use serde::Serialize;
 use toml::{Table, Value};
 

@@ -25,9 +25,9 @@ use hostler_core::units::{Mib, Milli, Span, Time};
 use hostler_core::view::View;
 pub use table::{GavelJob, read, read_from};
 
-use crate::physics::Physics;
-use crate::trace::{Throughputs, TraceError, read_throughputs};
-use crate::world::{Site, Truth};
+use hostler_sim::physics::Physics;
+use hostler_sim::trace::{Throughputs, TraceError, read_throughputs};
+use hostler_sim::world::{Site, Truth};
 use world::RoundWorld;
 
 /// GPU types of the original, in its order.
