@@ -5,4 +5,7 @@
 //! do not know this one.
 
 pub mod gavel;
+mod limits;
 pub mod pai2020;
+mod self_dual;
+mod twister;

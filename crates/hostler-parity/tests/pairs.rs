@@ -69,7 +69,8 @@ fn run(
         arrival: 0.0,
         slo: None,
     };
-    let (rows, options) = ([row("a"), row("d")], Options { gpus: [1, 0, 0], prices: [1.0; 3] });
+    let (rows, options) =
+        ([row("a"), row("d")], Options { gpus: [1, 0, 0], prices: [1.0; 3], seed: 0 });
     let workload = |table| gavel::workload(&rows, table, &options).expect("all jobs are known");
     let known = workload(known).site.physics.profiles;
     let speeds = believe(EstimatedPairs::new(known).expect("a small table"));

@@ -179,7 +179,7 @@ fn run_with_waits(
 fn sample(rows: &[Pai2020Job], size: Option<usize>) -> Vec<Pai2020Job> {
     let mut rows = rows.to_vec();
     if let Some(size) = size.filter(|size| *size <= rows.len()) {
-        hostler_core::twister::Twister::new(SAMPLE_SEED).shuffle(&mut rows);
+        crate::twister::Twister::new(SAMPLE_SEED).shuffle(&mut rows);
         rows.truncate(size);
     }
     rows

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
+use super::rate_knowledge;
 use super::rounds::Rounds;
 use super::settings::round_settings;
 use super::solver::FairQuestion;
-use super::{FlatSpeed, rate_knowledge, solver};
 use crate::allocate::FinishTime;
 
 const KIND: &str = "finish-time-fairness";
@@ -26,10 +26,8 @@ pub const DEF: PolicyDef = PolicyDef {
     build: |table| {
         let config: Config = settings(KIND, table)?;
         let finish_time = FinishTime {
-            reference: config.speed.reference(),
+            rate_knowledge: rate_knowledge(config.aware, config.packed),
             weighted: config.weighted,
-            solver: solver(config.published, config.packed),
-            ..FinishTime::new(rate_knowledge(config.aware, config.packed))
         };
         let question = FairQuestion {
             packed: config.packed,
@@ -47,9 +45,5 @@ round_settings! {
         aware: bool = true,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Speed that counts on every model when it is not aware.
-        speed: FlatSpeed = FlatSpeed::Mean,
-        /// Whether to take the shares that the published solver ends at.
-        published: bool = false,
     }
 }

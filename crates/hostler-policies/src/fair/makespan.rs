@@ -5,10 +5,10 @@
 
 use hostler_core::policy::{Need, PolicyDef, defaults, settings};
 
+use super::rate_knowledge;
 use super::rounds::Rounds;
 use super::settings::round_settings;
 use super::solver::FairQuestion;
-use super::{FlatSpeed, rate_knowledge};
 use crate::allocate::Makespan;
 
 const KIND: &str = "makespan";
@@ -22,11 +22,7 @@ pub const DEF: PolicyDef = PolicyDef {
     defaults: defaults::<Config>,
     build: |table| {
         let config: Config = settings(KIND, table)?;
-        let makespan = Makespan {
-            reference: config.speed.reference(),
-            published: config.published,
-            ..Makespan::new(rate_knowledge(config.aware, config.packed))
-        };
+        let makespan = Makespan { rate_knowledge: rate_knowledge(config.aware, config.packed) };
         let question = FairQuestion { packed: config.packed, ..FairQuestion::new() };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(makespan))))
     },
@@ -38,9 +34,5 @@ round_settings! {
         aware: bool = true,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Speed that counts on every model when it is not aware.
-        speed: FlatSpeed = FlatSpeed::Mean,
-        /// Whether programmes are written and solved as published, step by step.
-        published: bool = false,
     }
 }
