@@ -78,6 +78,12 @@ impl Solve for FairSolver {
     }
 }
 
+impl Default for FairQuestion {
+    fn default() -> FairQuestion {
+        FairQuestion::new()
+    }
+}
+
 impl FairQuestion {
     /// A question about jobs and their speeds, and nothing else.
     pub fn new() -> FairQuestion {
