@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::tools::{cargo, ensure_c_compiler, ensure_component, ensure_test_packages, succeed, succeed_counting};
+use crate::tools::{
+    cargo, ensure_c_compiler, ensure_component, ensure_test_packages, succeed, succeed_counting,
+};
 use crate::{licences, tidy};
 
 /// How much to run.

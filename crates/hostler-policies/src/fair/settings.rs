@@ -11,8 +11,8 @@ macro_rules! round_settings {
                 round_secs: u64 = 360,
                 /// Least time between two solutions; 0 solves whenever something changed.
                 gap_secs: u64 = 0,
-                /// Whether GPUs that become free inside a round are given to those who wait; without
-                /// it nobody starts for the rest of a round only, and fewer jobs are stopped.
+                /// Whether GPUs that become free inside a round are given to those who wait;
+                /// without it nobody starts for the rest of a round only.
                 reuse: bool = true,
                 /// Whether priorities are weights: twice the priority, twice the share.
                 weighted: bool = false,
