@@ -5,9 +5,9 @@
 //! Where a programme has many optimal answers, which of them a solver stops at is part of a policy
 //! that goes by the answer. This one is for repeating such a policy: it starts where that solver
 //! starts, steps as it steps and stops when it stops. Unlike the method of production, it knows
-//! when nothing keeps all rows. Columns are free here and have a row of their own that keeps them above
-//! 0, but wide ones have none. Lists over all rows begin with those of the columns; at wide ones
-//! they hold what does no harm: slack 1, everything else 0.
+//! when nothing keeps all rows. Columns are free here and have a row of their own that keeps them
+//! above 0, but wide ones have none. Lists over all rows begin with those of the columns; at wide
+//! ones they hold what does no harm: slack 1, everything else 0.
 
 use hostler_policies::limits::LP_ITERATIONS_MAX;
 use hostler_policies::lp::vector::dot;
