@@ -36,7 +36,6 @@ pub mod stage;
 pub mod state;
 pub mod table;
 pub mod target;
-pub mod twister;
 pub mod units;
 pub mod verify;
 pub mod view;

@@ -13,9 +13,8 @@ use hostler_core::target::Solution;
 use hostler_core::units::Time;
 use hostler_core::view::View;
 use hostler_live::host::{
-    Experience,
-    Answer, Command, Host, HostError, HostHandle, HostThread, JobFilter, Principal, Settings,
-    hash_of,
+    Answer, Command, Experience, Host, HostError, HostHandle, HostThread, JobFilter, Principal,
+    Settings, hash_of,
 };
 use hostler_live::job::{JobRequest, JobState};
 use hostler_live::server::rate::Rate;

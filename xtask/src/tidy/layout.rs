@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hostler-predict", &["hostler-core"]),
     ("hostler-policies", &["hostler-core", "hostler-predict"]),
     ("hostler-sim", &["hostler-core", "hostler-predict"]),
+    ("hostler-parity", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
     ("hostler-live", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
     (
         "hostler-kube",
@@ -168,6 +169,7 @@ fn text_of<'a>(files: &'a [File], path: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{check_files, check_text};
+    use super::*;
     use expect_test::expect;
 
     fn manifest(name: &str, rest: &str) -> String {
@@ -202,6 +204,18 @@ mod tests {
                 crates/hostler-policies/Cargo.toml:4: `hostler-policies` depends on `hostler-sim` in `dependencies`; turn it around: dependencies point towards `hostler-core`
             "#]],
         );
+    }
+
+    #[test]
+    fn production_does_not_use_parity() {
+        for name in ["hostler-core", "hostler-policies", "hostler-sim", "hostler-live"] {
+            let mut violations = Vec::new();
+            let path = format!("crates/{name}/Cargo.toml");
+            let text = manifest(name, "[dev-dependencies]\nhostler-parity.workspace = true");
+            let mut report = Report { path: &path, violations: &mut violations };
+            check_manifest(name, &text, &mut report);
+            assert_eq!(violations.len(), 1, "{name}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
 use super::{Analysis, analyze, read};
+use crate::fixture::published_data;
 
 /// A folder of its own that goes with the test.
 struct Folder(TempDir);
@@ -415,8 +416,7 @@ fn a_trace_of_ten_thousand_years_is_cut_into_few_buckets() {
 /// Real rows are read where they lie, never copied.
 #[test]
 fn published_tables_have_their_published_figures() {
-    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
-        println!("skipped: published_tables_have_their_published_figures, no HOSTLER_PARITY_DATA");
+    let Some(data) = published_data("published_tables_have_their_published_figures") else {
         return;
     };
     let analysis = analysed(&data.join("theirs/pai/v2020"));

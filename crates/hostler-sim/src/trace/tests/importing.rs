@@ -1,6 +1,6 @@
 //! Importing and converting.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use expect_test::expect;
 
@@ -12,6 +12,7 @@ use super::super::read::{ReadOptions, read};
 use super::super::source::fingerprint;
 use super::super::{Compression, PaiLike, Trace, check};
 use super::{NODES, Scratch, TASKS, tables, testdata, told};
+use crate::fixture::published_data;
 
 fn pai_sim(text: &str, flavour: Flavour) -> Imported {
     let (mut imported, mut faults) = (Imported::default(), Faults::default());
@@ -183,8 +184,7 @@ fn unknown_sources_are_named() {
 /// Real rows are read where they lie, never copied.
 #[test]
 fn published_simulator_rows_import_without_drops() {
-    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
-        println!("skipped: published_simulator_rows_import_without_drops, no HOSTLER_PARITY_DATA");
+    let Some(data) = published_data("published_simulator_rows_import_without_drops") else {
         return;
     };
     let folder = data.join("theirs/pai/sim");
