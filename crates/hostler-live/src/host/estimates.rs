@@ -71,9 +71,12 @@ impl Desk {
         }
     }
 
-    /// Puts the predictor in place that the policy wants, taught by all that is known.
+    /// Puts the predictor in place that the policy wants, taught by all that is known. Jobs that
+    /// wait hear of it where that is another one than before.
     pub(super) fn predict_anew(&mut self) {
-        let predict: Box<dyn Predict> = match self.engine.estimates() {
+        let source = self.engine.estimates();
+        let before = self.estimates.replace(source);
+        let predict: Box<dyn Predict> = match source {
             EstimateSource::User | EstimateSource::Oracle => Box::new(UserEstimate),
             EstimateSource::Median => Box::new(self.taught(MedianRun::default())),
             EstimateSource::Cart => Box::new(self.taught(CartRun::default())),
@@ -82,8 +85,9 @@ impl Desk {
                 None => Box::new(UserEstimate),
             },
         };
-        for belief in self.engine.replace_predictor(predict) {
-            self.later(belief);
+        let beliefs = self.engine.replace_predictor(predict);
+        if before.is_some_and(|before| before != source) {
+            beliefs.into_iter().for_each(|belief| self.later(belief));
         }
     }
 
