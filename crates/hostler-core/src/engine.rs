@@ -287,8 +287,10 @@ impl<Watcher: Watch> Engine<Watcher> {
 
     /// Applies one fact, by itself.
     pub(crate) fn apply_fact(&mut self, event: &Event) {
-        self.policy_due |= event.wakes_policy();
+        let waiting = self.state.pending().len();
         self.state.apply_event(event, &mut self.watch);
+        // What wakes nobody by itself may let others through.
+        self.policy_due |= event.wakes_policy() || self.state.pending().len() > waiting;
         self.change_policy(event);
         self.events += 1;
         self.state.drop_settled_starts();

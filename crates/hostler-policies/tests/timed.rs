@@ -41,10 +41,10 @@ impl Order for LeastServed {
     }
 }
 
-/// By priority, and one more for each 30 s that a job has waited.
+/// By priority, and one more for each 20 s that a job has waited.
 struct Ageing;
 
-const AGE: u64 = 30_000_000;
+const AGE: u64 = 20_000_000;
 
 impl Order for Ageing {
     fn key(&self, view: &View<'_>, job: &Job) -> i64 {
@@ -58,7 +58,13 @@ impl Order for Ageing {
     }
 }
 
-fn check(order: fn() -> Box<dyn Order>, preempt: Preempt, cadence: Cadence, story: &str, expected: Expect) {
+fn check(
+    order: fn() -> Box<dyn Order>,
+    preempt: Preempt,
+    cadence: Cadence,
+    story: &str,
+    expected: Expect,
+) {
     let build = || -> Box<dyn Policy> {
         let stages = Pipeline::new(LeastServed, PlaceRule::BestFit.build());
         Box::new(Pipeline { order: order(), preempt, cadence, ..stages })
@@ -79,7 +85,12 @@ fn a_job_that_had_its_share_gives_way_when_it_crosses_the_threshold() {
         Preempt::ByRank,
         Cadence::EveryEvent,
         story,
-        expect![[r#""#]],
+        expect![[r#"
+        a  0..21 41..122
+        b  21..31
+        c  31..41
+        avg jct 61.00  makespan 122  preemptions 1
+    "#]],
     );
 }
 
@@ -95,7 +106,11 @@ fn an_order_with_rounds_is_woken_each_round_and_preempts_only_then() {
         Preempt::ByRank,
         Cadence::Rounds(Span::from_secs(10)),
         story,
-        expect![[r#""#]],
+        expect![[r#"
+            a  0..10 30..50 55..65
+            b  10..30 50..55
+            avg jct 58.50  makespan 65  preemptions 3
+        "#]],
     );
 }
 
@@ -105,8 +120,20 @@ fn a_job_that_waited_overtakes_more_important_ones() {
         cluster 1
         job a  at 0   gpus 1  for 50
         job b  at 1   gpus 1  for 10
-        job c  at 40  gpus 1  for 10  priority 1
-        job d  at 45  gpus 1  for 10  priority 3
+        job c  at 45  gpus 1  for 10  priority 1
+        job d  at 46  gpus 1  for 10  priority 3
     ";
-    check(|| Box::new(Ageing), Preempt::Never, Cadence::EveryEvent, story, expect![[r#""#]]);
+    check(
+        || Box::new(Ageing),
+        Preempt::Never,
+        Cadence::EveryEvent,
+        story,
+        expect![[r#"
+            a  0..50
+            b  60..70
+            c  70..80
+            d  50..60
+            avg jct 42.00  makespan 80  preemptions 0
+        "#]],
+    );
 }

@@ -109,7 +109,9 @@ impl ClusterState {
     /// Opens a gate of a job that is held, and lets it through if that was the last.
     pub(super) fn open_gate(&mut self, id: JobId, gate: Gate) {
         let Some(mut job) = self.jobs.take(id.0) else { return };
-        job.gates.open(gate);
+        if !matches!(gate, Gate::Array | Gate::Quota) {
+            job.gates.open(gate);
+        }
         let mut through = false;
         if job.phase == Phase::Held {
             if !job.gates.holds_by_itself() {
