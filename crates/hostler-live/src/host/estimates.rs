@@ -6,11 +6,10 @@
 
 use hostler_core::event::Event;
 use hostler_core::id::{GroupId, ModelId, ModelSet, TenantId};
-use hostler_core::job::JobSpec;
 use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::units::Span;
 use hostler_predict::trained::{ModelFile, Names};
-use hostler_predict::{CartRun, Features, Learner, MedianRun};
+use hostler_predict::{CartRun, Features, Learner, Lesson, MedianRun};
 
 use super::Desk;
 use super::request::spec_of;
@@ -25,21 +24,6 @@ pub struct Experience {
     pub model: Option<ModelFile>,
     /// Jobs of recorded traces, oldest first.
     pub lessons: Vec<Lesson>,
-}
-
-/// A job that finished somewhere, by the names that people use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lesson {
-    /// Who sent it.
-    pub tenant: String,
-    /// What it repeated; empty when nobody said.
-    pub group: String,
-    /// GPU models that would have done; any when empty.
-    pub gpu_models: Vec<String>,
-    /// What it asked for; numbers of tenants, groups and models in it mean nothing here.
-    pub spec: JobSpec,
-    /// What it took at reference speed.
-    pub run: Span,
 }
 
 impl Experience {
