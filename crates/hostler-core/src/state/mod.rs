@@ -10,6 +10,8 @@ mod gates;
 mod journal;
 mod lease;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
