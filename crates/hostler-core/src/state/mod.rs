@@ -52,6 +52,8 @@ pub struct ClusterState {
     node_held: Vec<[u32; 2]>,
     /// Compute and memory that leases hold, by device.
     device_held: Vec<[u32; 2]>,
+    /// Devices that are divided in hardware slices: known apart from what is free, too.
+    divided: BTreeSet<DeviceId>,
     pending: BTreeSet<JobId>,
     by_end: BTreeSet<(Time, LeaseId)>,
     /// Starts that wait for their confirmation, oldest first; entries may be settled already.
