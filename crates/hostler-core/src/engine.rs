@@ -463,12 +463,17 @@ fn keep_house(state: &ClusterState, plan: &mut Plan<'_>) {
         let (how, why) = match (&lease.stop, lease.started) {
             (Some(stop), _) if stop.asked >= STOP_ATTEMPTS_MAX => continue,
             (Some(stop), _) => (StopHow::Kill, stop.why),
-            (None, None) => (StopHow::Kill, StopWhy::NoAnswer),
-            (None, Some(_)) if lease.until.is_some_and(|until| until <= state.now()) => {
-                (StopHow::Checkpoint, StopWhy::LeaseEnded)
+            // Who has not started has nothing to save, and has not failed either.
+            (None, started) if lease.until.is_some_and(|until| until <= state.now()) => {
+                let how = if started.is_some() { StopHow::Checkpoint } else { StopHow::Kill };
+                (how, StopWhy::LeaseEnded)
             }
+            (None, None) => (StopHow::Kill, StopWhy::NoAnswer),
             (None, Some(_)) => (StopHow::Kill, StopWhy::TimeLimit),
         };
         let _ = plan.stop_again(lease.id, how, why);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,6 @@ mod text;
 mod world;
 
 pub(crate) use facts::*;
-pub(crate) use spec::{asks, nodes};
-pub(crate) use text::{decided, jobs_of};
+pub(crate) use spec::asks;
+pub(crate) use text::decided;
 pub(crate) use world::{Act, World};

@@ -287,7 +287,7 @@ fn a_pause_ends_by_time_and_the_engine_wakes_for_it() {
     assert_eq!(world.engine.wake(), Some(secs(25)));
     world.step(24, vec![], vec![]);
     assert_eq!(waiting(&world), [] as [u32; 0]);
-    world.script(vec![Act::new(|_, plan| drop(plan.start(JobId(1), whole(0, &[0]))))]);
+    world.script(vec![Act::Start(1, whole(0, &[0]))]);
     world.engine.step(secs(25), vec![]).unwrap();
     assert_eq!(world.jobs().lines().nth(1), Some("job1 starts lease0 on node0[gpu0]"));
     world.step(31, vec![], vec![]);
