@@ -2,3 +2,9 @@
 
 mod gates;
 mod gates_walk;
+mod late;
+mod ledger;
+mod nodes;
+mod profiles;
+mod stays;
+mod turns;
