@@ -2,15 +2,13 @@
 
 use super::{Plan, PlanError};
 use crate::ability::Abilities;
-use crate::capacity::{Capacity, Refusal, Walk};
+use crate::capacity::Refusal;
 use crate::cluster::{Layout, Power};
 use crate::decision::{StopHow, StopWhy};
 use crate::event::Event;
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
-use crate::job::Demand;
-use crate::placement::Part;
 use crate::reason::Reason;
-use crate::stage::{Place, Shortfall, place_job};
+use crate::stage::{Shortfall, place_job};
 use crate::state::ClusterState;
 use crate::testkit::*;
 use crate::units::{Span, Time};
@@ -252,27 +250,6 @@ fn a_lease_on_a_draining_node_is_lifted_and_put_back() {
         plan.lift(LeaseId(0)).unwrap();
         assert!(!plan.has_room(&whole(0, &[0])));
     });
-}
-
-struct FirstFit;
-
-impl Place for FirstFit {
-    fn choose(
-        &self,
-        free: &Capacity,
-        gang: u32,
-        demand: &Demand,
-        count: u32,
-    ) -> Result<Vec<Part>, Shortfall> {
-        let (mut parts, mut left) = (Vec::new(), count);
-        free.visit(Walk::ById, demand, |node| {
-            let slots = free.slots(node, demand, left);
-            parts.extend(free.fit(node, gang, demand, slots));
-            left -= slots;
-            left == 0
-        });
-        if left == 0 { Ok(parts) } else { Err(Shortfall { fit: count - left }) }
-    }
 }
 
 #[test]

@@ -2,11 +2,15 @@
 //! test says, and states and decisions as text.
 
 mod facts;
+mod place;
+mod schedule;
 mod spec;
 mod text;
 mod world;
 
 pub(crate) use facts::*;
+pub(crate) use place::FirstFit;
+pub(crate) use schedule::Schedule;
 pub(crate) use spec::asks;
 pub(crate) use text::decided;
 pub(crate) use world::{Act, World};
