@@ -128,3 +128,6 @@ impl<Watcher: Watch> Replay<Watcher> {
         self.engine
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,3 +109,6 @@ pub fn place_job(
 ) -> Result<Placement, Shortfall> {
     room.try_roles(spec, &mut |free, at, gang| place.choose(free, at, &gang.demand, gang.count))
 }
+
+#[cfg(test)]
+mod tests;

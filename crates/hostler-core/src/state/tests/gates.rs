@@ -349,3 +349,29 @@ fn a_person_who_lets_go_has_what_was_set_aside_looked_at_again() {
     world.step(5, vec![cancel(1), node_up(1, 1)], vec![]);
     assert_eq!(waiting(&world), [0]);
 }
+
+#[test]
+fn books_of_gates_differ_when_anything_in_them_does() {
+    let mut world = World::of("2");
+    world.set_abilities(0, |abilities| abilities.grows = true);
+    let book = |world: &World| world.state().gates.clone();
+    let mut books = vec![book(&world)];
+    let aside = Act::new(|_, plan| plan.turn_away(JobId(2), Reason::NoSuchModel).unwrap());
+    world.submit(1, 0, &["gpus 1"]);
+    books.push(book(&world));
+    world.submit(2, 1, &["gpus 1 array 1:1"]);
+    books.push(book(&world));
+    world.step(3, vec![submit(2, asks("gpus 1"))], vec![aside]);
+    books.push(book(&world));
+    world.submit(4, 3, &["gpus 1 after 0"]);
+    books.push(book(&world));
+    world.step(5, vec![pause(0, 90)], vec![]);
+    books.push(book(&world));
+    world.submit(6, 4, &["gpus 1 array 1:1"]);
+    books.push(book(&world));
+    for (at, one) in books.iter().enumerate() {
+        for (other_at, other) in books.iter().enumerate() {
+            assert_eq!(one == other, at == other_at, "{one:?} {other:?}");
+        }
+    }
+}
