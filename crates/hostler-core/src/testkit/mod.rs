@@ -14,3 +14,9 @@ pub(crate) use schedule::Schedule;
 pub(crate) use spec::asks;
 pub(crate) use text::decided;
 pub(crate) use world::{Act, World};
+
+/// What a broken invariant says.
+pub(crate) fn panic_of(deed: impl FnOnce()) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(deed));
+    *panic.expect_err("nothing is broken").downcast().expect("panics say why")
+}

@@ -209,17 +209,13 @@ fn a_search_that_is_told_to_stop_stops() {
 }
 
 #[test]
-#[should_panic(expected = "gpu0 is given back twice")]
-fn what_nobody_holds_is_not_given_back() {
-    of("1").release(&whole(0, &[0]));
-}
-
-#[test]
-#[should_panic(expected = "gpu0 is repartitioned while in use")]
-fn a_device_in_use_is_not_divided() {
+fn what_nobody_holds_is_not_given_back_and_what_is_held_is_not_divided() {
     let mut free = of("1");
+    let twice = panic_of(|| of("1").release(&whole(0, &[0])));
+    assert_eq!(twice, "gpu0 is given back twice");
     free.book(&whole(0, &[0])).unwrap();
-    free.set_layout(NodeId(0), DeviceId(0), Layout::Mig);
+    let divided = panic_of(|| free.set_layout(NodeId(0), DeviceId(0), Layout::Mig));
+    assert!(divided.contains("gpu0 is repartitioned while in use"), "{divided}");
 }
 
 #[test]

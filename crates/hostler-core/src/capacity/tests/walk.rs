@@ -10,8 +10,8 @@ use crate::placement::Placement;
 use crate::random::Random;
 use crate::testkit::*;
 
-const CLUSTER: &str = "4 cores 9 mem 50 | 8 island 4 cores 20 mem 90 | 2 model 1 cores 3 | 0 cores 5 \
-                       | 4 model 1 island 2 cores 130 | 1 cores 2 | 0 mem 7";
+const CLUSTER: &str = "4 cores 9 mem 50 | 8 island 4 cores 20 mem 90 | 2 model 1 cores 3 \
+                       | 0 cores 5 | 4 model 1 island 2 cores 130 | 1 cores 2 | 0 mem 7";
 
 const DEMANDS: [&str; 20] = [
     "gpus 1",

@@ -120,8 +120,11 @@ fn another_predictor_looks_at_all_who_wait() {
     assert!(world.engine.replace_predictor(Box::new(UserEstimate)).is_empty());
 }
 
-/// Notes why it was asked, and does nothing but begin rounds.
-struct Asked(Cadence, Arc<Mutex<Vec<(Time, Wake)>>>);
+/// When and why a policy was asked.
+type Notes = Arc<Mutex<Vec<(Time, Wake)>>>;
+
+/// Notes why it was asked, begins rounds, and starts who waits.
+struct Asked(Cadence, Notes);
 
 impl Policy for Asked {
     fn cadence(&self) -> Cadence {
@@ -140,8 +143,8 @@ impl Policy for Asked {
     }
 }
 
-fn asked(cadence: Cadence) -> (World, Arc<Mutex<Vec<(Time, Wake)>>>) {
-    let notes: Arc<Mutex<Vec<(Time, Wake)>>> = Arc::default();
+fn asked(cadence: Cadence) -> (World, Notes) {
+    let notes = Notes::default();
     let world = World::with_policy("4", Asked(cadence, Arc::clone(&notes)));
     notes.lock().unwrap().clear();
     (world, notes)
@@ -190,7 +193,7 @@ fn a_log_folds_to_the_state_and_to_the_same_questions() {
     world.step(2, vec![started(0), started(1)], vec![]);
     world.step(9, vec![finished(0, 5), cancel(1)], vec![]);
     world.check_log();
-    let notes: Arc<Mutex<Vec<(Time, Wake)>>> = Arc::default();
+    let notes = Notes::default();
     let policy = Asked(Cadence::EveryEvent, Arc::clone(&notes));
     let mut engine = Engine::new(Box::new(policy), ());
     let log = world.log();
@@ -224,7 +227,7 @@ fn a_saved_engine_remembers_that_the_policy_is_due() {
 
 #[test]
 fn a_fact_changes_the_policy_where_somebody_can_build_one() {
-    let notes: Arc<Mutex<Vec<(Time, Wake)>>> = Arc::default();
+    let notes = Notes::default();
     let kept = Arc::clone(&notes);
     let mut engine = Engine::new(Box::new(Asked(Cadence::EveryEvent, Arc::default())), ())
         .with_builder(Box::new(move |text| {
