@@ -1,7 +1,7 @@
 //! Any bytes as a table of the parity world: rows that can be run, or an error with its place.
 #![no_main]
 
-use hostler_sim::parity::pai2020::read_from;
+use hostler_parity::pai2020::read_from;
 
 /// Rows of one case; the rest of the bytes is left alone.
 const ROWS_MAX: usize = 1000;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench-live`: builds daemon and agent in release and measures them.
+//! `cargo xtask bench-live`: builds daemon and agent as they are packaged and measures them.
 
 use std::path::Path;
 

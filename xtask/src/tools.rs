@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -63,6 +64,25 @@ pub fn succeed(command: &mut Command) -> Result<()> {
         bail!(Failed { command: shown, code: status.code() });
     }
     Ok(())
+}
+
+/// Like [`succeed`], and counts the lines on standard error that begin so.
+pub fn succeed_counting(begin: &str, command: &mut Command) -> Result<usize> {
+    let shown = shown(command);
+    let could_not = || format!("could not run `{shown}`");
+    let mut child = command.stderr(Stdio::piped()).spawn().with_context(could_not)?;
+    let told = child.stderr.take().expect("it was asked for");
+    let mut count = 0;
+    for line in BufReader::new(told).lines() {
+        let line = line.with_context(could_not)?;
+        count += usize::from(line.starts_with(begin));
+        eprintln!("{line}");
+    }
+    let status = child.wait().with_context(could_not)?;
+    if !status.success() {
+        bail!(Failed { command: shown, code: status.code() });
+    }
+    Ok(count)
 }
 
 /// The command as a person would type it.

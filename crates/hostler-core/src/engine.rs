@@ -1,6 +1,6 @@
 //! The loop body: facts in, decisions out, nothing lost in between.
 //!
-//! A step is: `begin` an instant, `take_fact` for each fact of it, `end_input`, `propose` decisions,
+//! A step is: `begin` an instant, `take_facts` of it, `end_input`, `propose` decisions,
 //! `commit` them. A simulation takes it in one go; a host whose facts come one by one, and who has
 //! to answer in between, takes the same moves itself.
 
@@ -42,6 +42,8 @@ pub struct Engine<Watcher> {
     input: Option<OpenInput>,
     /// Whether something happened that the policy has not been asked about.
     policy_due: bool,
+    /// Whether the policy is not to be asked.
+    muted: bool,
     steps_at_instant: u32,
     events: u64,
 }
@@ -77,6 +79,7 @@ impl<Watcher: Watch> Engine<Watcher> {
             watch,
             input: None,
             policy_due: false,
+            muted: false,
             steps_at_instant: 0,
             events: 0,
         }
@@ -128,6 +131,12 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Puts another policy in place, as a restart would.
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
+        self.muted = false;
+    }
+
+    /// Asks the policy no more until another one is in place: only housekeeping goes on.
+    pub fn mute(&mut self) {
+        self.muted = true;
     }
 
     /// Whose run times the policy goes by.
@@ -158,8 +167,8 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// The time by which the engine wants to be called, if nothing happens before.
     pub fn wake(&self) -> Option<Time> {
         let round = match self.policy.cadence() {
-            Cadence::Rounds(span) => self.next_round(span),
-            Cadence::EveryEvent => None,
+            Cadence::Rounds(span) if !self.muted => self.next_round(span),
+            Cadence::Rounds(_) | Cadence::EveryEvent => None,
         };
         let state = &self.state;
         let times = [round, state.wake_at(), state.next_due(), state.next_resume()];
@@ -170,7 +179,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// a rule.
     pub fn step(&mut self, at: Time, events: Vec<Event>) -> Result<Vec<Decision>, Violation> {
         self.begin(at);
-        events.into_iter().for_each(|event| self.take_fact(event));
+        self.take_facts(events);
         self.end_input();
         if self.steps_at_instant >= STEPS_PER_INSTANT_MAX {
             return Err(Violation::StandsStill(STEPS_PER_INSTANT_MAX));
@@ -215,17 +224,31 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.input.is_some()
     }
 
-    /// Takes in one fact of the instant; the state shows it at once. What predictors believe after
-    /// it follows behind the last one.
+    /// Takes in one fact of the instant; the state shows it at once.
     pub fn take_fact(&mut self, event: Event) {
-        let beliefs = match &mut self.predict {
-            Some(predict) => believe(&mut **predict, &self.state, &event),
-            None => Vec::new(),
-        };
-        self.apply_fact(&event);
-        let input = self.input.as_mut().expect("`begin` comes before facts");
-        input.events.push(event);
-        input.beliefs.extend(beliefs);
+        self.take_facts(vec![event]);
+    }
+
+    /// Takes in facts of the instant that came together; the state shows them at once. What
+    /// predictors believe after them follows behind the last one.
+    pub fn take_facts(&mut self, events: Vec<Event>) {
+        if let Some(predict) = &mut self.predict {
+            let believed =
+                events.iter().flat_map(|event| believe(&mut **predict, &self.state, event));
+            let believed: Vec<Event> = believed.collect();
+            self.open_input().beliefs.extend(believed);
+        }
+        events.iter().for_each(|event| self.apply_fact(event));
+        let input = self.open_input();
+        if input.events.is_empty() {
+            input.events = events;
+        } else {
+            input.events.extend(events);
+        }
+    }
+
+    fn open_input(&mut self) -> &mut OpenInput {
+        self.input.as_mut().expect("`begin` comes before facts")
     }
 
     /// Takes in what follows from the facts of the instant and records all of it.
@@ -370,6 +393,9 @@ impl<Watcher: Watch> Engine<Watcher> {
 
     /// Why the policy is to be asked now, if it is.
     fn question(&self) -> Option<Wake> {
+        if self.muted {
+            return None;
+        }
         match self.policy.cadence() {
             Cadence::EveryEvent => self.policy_due.then_some(Wake::Event),
             Cadence::Rounds(span) => {
@@ -404,6 +430,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     fn change_policy(&mut self, event: &Event) {
         if let (Event::PolicyChanged { settings }, Some(builder)) = (event, &mut self.builder) {
             self.policy = builder(settings);
+            self.muted = false;
         }
     }
 }

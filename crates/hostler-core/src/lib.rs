@@ -38,7 +38,6 @@ pub mod table;
 pub mod target;
 #[cfg(test)]
 mod testkit;
-pub mod twister;
 pub mod units;
 pub mod verify;
 pub mod view;

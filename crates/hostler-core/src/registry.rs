@@ -5,9 +5,6 @@ use toml::{Table, Value};
 
 use crate::policy::{Policy, PolicyDef, PolicyError};
 
-/// Names that differ by more letters than this are no slips of the pen.
-const SLIPS_MAX: usize = 2;
-
 /// The policies that can be named.
 #[derive(Clone, Default)]
 pub struct Registry {
@@ -60,12 +57,6 @@ impl Registry {
         }
     }
 
-    /// The name that somebody who wrote `kind` may have meant.
-    pub fn suggestion(&self, kind: &str) -> Option<&str> {
-        let near = self.all().map(|def| (distance(kind, &def.kind), &*def.kind));
-        near.filter(|(slips, _)| *slips <= SLIPS_MAX).min().map(|(_, name)| name)
-    }
-
     fn known(&self) -> String {
         let mut names: Vec<&str> = self.all().map(|def| &*def.kind).collect();
         names.sort_unstable();
@@ -96,22 +87,6 @@ fn value_of(text: &str) -> Value {
     let only = parsed.ok().filter(|table| table.len() == 1);
     only.and_then(|mut table| table.remove("value"))
         .unwrap_or_else(|| Value::String(text.to_owned()))
-}
-
-/// Letters to insert, remove or replace to get from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, other) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

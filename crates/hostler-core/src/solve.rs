@@ -5,34 +5,18 @@
 //! clone of the state where it does not. A replay needs no solver, because the answer is in the
 //! log.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::event::Event;
-use crate::id::JobId;
 use crate::state::ClusterState;
 use crate::target::Solution;
 use crate::view::View;
-
-/// What a state rounds, to the last bit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Known {
-    /// Seconds since it was submitted.
-    pub age_secs: f64,
-    /// Weight, for policies that have any.
-    pub weight: f64,
-    /// Steps per second on each GPU model, by id.
-    pub rates: Vec<f64>,
-}
 
 /// Turns a state into shares of time.
 pub trait Solve: Send {
     /// Solves for the state as it is. Budgets are iterations; what fails gives a fallback that the
     /// solution admits to.
     fn solve(&mut self, view: &View<'_>) -> Solution;
-
-    /// What the host knows of jobs better than the state does. Holds for the next solution.
-    fn know(&mut self, _jobs: BTreeMap<JobId, Known>) {}
 }
 
 /// A question to a solver, with all that it takes to answer it on another thread.

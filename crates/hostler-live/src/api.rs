@@ -159,6 +159,9 @@ pub struct PolicyText {
     /// TOML: `kind = ".."` and settings.
     #[schema(max_length = 65536, example = "kind = 'fifo'\n")]
     pub toml: String,
+    /// The rule that the policy before it broke, for which this one took over. Only told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub violation: Option<String>,
 }
 
 /// A token to be made.

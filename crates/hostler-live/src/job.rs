@@ -186,6 +186,8 @@ pub enum HeldBy {
     Start,
     /// No node can hold it: another one has to join.
     Nodes,
+    /// As many jobs of its array run as may at once.
+    Array,
     /// Its tenant uses all GPUs of its quota.
     Quota,
 }

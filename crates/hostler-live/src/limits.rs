@@ -104,9 +104,6 @@ pub const PAGE_JOBS_DEFAULT: u32 = 100;
 /// Callers whose requests are counted at a time.
 pub const CALLERS_MAX: usize = 8192;
 
-/// Jobs on one page of a list: some megabytes of answer.
-pub const HISTORY_PAGE_MAX: usize = 1000;
-
 /// Changes that one listener may lag behind before it misses some.
 pub const CHANGES_KEPT: usize = 4_096;
 
@@ -178,3 +175,10 @@ pub const PROFILES_MAX: usize = 10_000;
 /// Speeds of one group: ten GPU models with a dozen sizes of gangs, close together or spread. All
 /// of them are written whenever one changes.
 pub const RUNS_PER_PROFILE_MAX: usize = 256;
+
+/// Jobs that are over of which the figures of the daemon are made, at least: a busy week, and a
+/// megabyte.
+pub const FIGURES_KEPT: usize = 20_000;
+
+/// Jobs that predictors are taught by at a start: more than they remember.
+pub const LESSONS_MAX: usize = 20_000;

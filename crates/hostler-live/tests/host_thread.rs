@@ -13,8 +13,8 @@ use hostler_core::target::Solution;
 use hostler_core::units::Time;
 use hostler_core::view::View;
 use hostler_live::host::{
-    Answer, Command, Host, HostError, HostHandle, HostThread, JobFilter, Principal, Settings,
-    hash_of,
+    Answer, Command, Experience, Host, HostError, HostHandle, HostThread, JobFilter, Principal,
+    Settings, hash_of,
 };
 use hostler_live::job::{JobRequest, JobState};
 use hostler_live::server::rate::Rate;
@@ -34,7 +34,7 @@ fn start(store: Box<dyn Store>) -> (HostHandle, HostThread) {
     let host = Host::open(
         store,
         Arc::new(policies),
-        Settings::new("kind = \"fifo-backfill\"\n"),
+        Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
         Time::ZERO,
     )
     .unwrap();
@@ -79,8 +79,8 @@ async fn agent(handle: HostHandle, token: u32) {
 
 #[tokio::test]
 async fn jobs_of_many_callers_run_and_are_in_the_history_after_a_restart() {
-    let folder = std::env::temp_dir().join(format!("hostler-thread-{}", std::process::id()));
-    let (handle, thread) = start(store::open(&folder, None).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let (handle, thread) = start(store::open(folder.path(), None).unwrap());
     let daemon = Principal::daemon();
     let (_, secret) =
         handle.create_token(&daemon, Role::Agent, "default", "n1", true).await.unwrap();
@@ -115,7 +115,7 @@ async fn jobs_of_many_callers_run_and_are_in_the_history_after_a_restart() {
     assert!(matches!(handle.command(&daemon, submit()).await, Err(HostError::Stopped { .. })));
     drop(handle);
 
-    let (handle, thread) = start(store::open(&folder, None).unwrap());
+    let (handle, thread) = start(store::open(folder.path(), None).unwrap());
     let finished = Some(JobState::Finished);
     let filter = HistoryFilter { state: finished, limit: 1000, ..HistoryFilter::default() };
     assert_eq!(handle.history(filter).await.unwrap().len(), 100);
@@ -124,7 +124,6 @@ async fn jobs_of_many_callers_run_and_are_in_the_history_after_a_restart() {
     assert_eq!(answer, Answer::Submitted { jobs: vec![101], again: false });
     handle.stop().await;
     thread.join().unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]
@@ -268,14 +267,15 @@ async fn a_panic_on_its_thread_is_told_to_everybody_who_waits() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_whose_host_panics_ends_with_a_fault() {
-    let folder = std::env::temp_dir().join(format!("hostler-panic-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
     let settings = server::Settings {
-        data: folder.clone(),
+        experience: Experience::default(),
+        data: folder.path().to_owned(),
         store: None,
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: Certificate::None,
         rate: Rate { per_second: 10.0, burst: 10.0 },
-        host: Settings::new("kind = \"fifo-backfill\"\n"),
+        host: Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
         policies: Arc::new(policies),
     };
     let running = server::start(settings).await.unwrap();
@@ -284,5 +284,4 @@ async fn a_daemon_whose_host_panics_ends_with_a_fault() {
     assert!(handle.read(|_| panic!("a part of the host is broken")).await.is_err());
     let ended = tokio::time::timeout(PATIENCE, ended).await.expect("it ends in time");
     assert!(ended.unwrap().unwrap_err().to_string().contains("panicked"));
-    std::fs::remove_dir_all(&folder).unwrap();
 }

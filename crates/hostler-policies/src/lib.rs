@@ -38,8 +38,8 @@ pub mod limits;
 pub mod lp;
 pub mod place;
 
-/// The policy of a daemon that was told none.
-pub const DEFAULT: &str = order::fifo_backfill::KIND;
+/// The policy of a daemon that was told none, with settings as on a command line.
+pub const DEFAULT: &str = "fifo-backfill:estimate=user";
 
 /// The policy that needs nothing and surprises nobody: what to begin with.
 pub const SIMPLEST: &str = order::fifo::KIND;

@@ -56,27 +56,11 @@ pub const SECOND_CHANCE_COLUMNS_MAX: usize = 20_000;
 /// Classes of jobs that may be put in pairs: their programme has the square of that in columns.
 pub const PACKED_CLASSES_MAX: usize = 256;
 
-/// Jobs that are put in pairs one by one where results are to be as published: beyond, the
-/// programme takes seconds, and classes of jobs make it small again.
-pub const PUBLISHED_PAIR_JOBS_MAX: usize = 128;
-
 /// Levels of water filling beyond one for each class: rounding may split one into two.
 pub const EXTRA_LEVELS_MAX: usize = 8;
 
 /// Programmes solved for one finish-time allocation; it needs three to six.
 pub const FINISH_TIME_SOLVES_MAX: usize = 40;
-
-/// Points of the path to the middle of the best finish-time shares: each is ten times nearer.
-pub const PATH_STEPS_MAX: usize = 30;
-
-/// Newton steps from one point of that path to the next; it needs five to fifteen.
-pub const NEWTON_STEPS_MAX: usize = 100;
-
-/// Times that a step of that path is cut: then it is a millionth of itself.
-pub const STEP_CUTS_MAX: usize = 28;
-
-/// Windows of the published search for a makespan: the last ends after 30 million years.
-pub const MAKESPAN_WINDOWS_MAX: usize = 10;
 
 /// Halvings of an interval that hold a root: a double has 53 bits.
 pub const HALVINGS_MAX: usize = 200;

@@ -108,13 +108,6 @@ fn an_unknown_or_missing_name_lists_the_known_ones() {
 }
 
 #[test]
-fn a_slip_of_the_pen_gets_a_suggestion_and_another_word_gets_none() {
-    assert_eq!(builtin().suggestion("fito"), Some("fifo"));
-    assert_eq!(builtin().suggestion("sjff"), Some("sjf"));
-    assert_eq!(builtin().suggestion("gavel"), None);
-}
-
-#[test]
 fn settings_on_the_command_line_are_values_or_bare_words() {
     let pairs = ["preempt=true", "estimate=oracle", "place=\"spread\""];
     let table = settings_from_pairs(pairs).unwrap();

@@ -6,7 +6,6 @@ pub mod analyze;
 pub mod fixture;
 pub mod history;
 pub mod lower;
-pub mod parity;
 pub mod physics;
 pub mod report;
 pub mod run;

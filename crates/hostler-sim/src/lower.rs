@@ -260,7 +260,7 @@ impl Workload {
     }
 
     /// What the job at this place of the trace asks for.
-    pub(crate) fn spec(&self, at: usize) -> JobSpec {
+    pub fn spec(&self, at: usize) -> JobSpec {
         let job = &self.trace.jobs[at];
         let tasks = &self.trace.tasks[job.tasks()];
         let gangs: Box<[Gang]> = tasks.iter().map(|task| self.gang(tasks, task)).collect();

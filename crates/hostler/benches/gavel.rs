@@ -15,12 +15,12 @@ use hostler_core::engine::Engine;
 use hostler_core::executor;
 use hostler_core::metrics::{Metrics, Which};
 use hostler_core::random::Random;
+use hostler_parity::gavel::{self, Options};
 use hostler_policies::allocate::{
-    Allocate, FinishTime, Instance, JobRow, Makespan, MaxMin, PairRow, RateKnowledge,
+    Allocate, FinishTime, Grouped, Instance, JobRow, Makespan, MaxMin, PairRow, RateKnowledge,
     StrategyProof, SumThroughput, WaterFilling,
 };
 use hostler_policies::lp::Solver;
-use hostler_sim::parity::gavel::{self, Options};
 use hostler_sim::world::{Listed, World};
 use serde_json::Value;
 use stopwatch::Stopwatch;
@@ -47,11 +47,11 @@ fn solve() {
         "instance", "jobs", "policy", "objective", "best ms"
     );
     for instance in published() {
-        policies(&instance, &[MAX_MIN, PACKED]);
+        policies(&instance, &[MAX_MIN, PACKED, PACKED_CONIC, PACKED_CORNER]);
     }
     for jobs in [20, 60, 300, 2048] {
         let instance = Named { name: "distinct".into(), instance: distinct(jobs) };
-        policies(&instance, &[MAX_MIN, CORNER, FINISH, MAKESPAN, SUM]);
+        policies(&instance, &[MAX_MIN, CONIC, CORNER, FINISH, MAKESPAN, SUM]);
         if jobs <= 60 {
             policies(&instance, &[WATER, NASH]);
         }
@@ -70,15 +70,25 @@ type Maker = (&'static str, fn() -> Box<dyn Allocate>);
 const MAX_MIN: Maker = ("max-min", || Box::new(MaxMin::new(RateKnowledge::Aware)));
 const AGNOSTIC: Maker = ("max-min agnostic", || Box::new(MaxMin::new(RateKnowledge::Agnostic)));
 const PACKED: Maker = ("max-min packed", || Box::new(MaxMin::new(RateKnowledge::Packed)));
-const CORNER: Maker = ("max-min, corner", || {
-    Box::new(MaxMin { rate_knowledge: RateKnowledge::Aware, solver: Solver::Simplex })
-});
+const CORNER: Maker = ("max-min, simplex", || by(RateKnowledge::Aware, Solver::Simplex));
+const CONIC: Maker = ("max-min, clarabel", || by(RateKnowledge::Aware, Solver::Clarabel));
+const PACKED_CORNER: Maker =
+    ("max-min packed, simplex", || by(RateKnowledge::Packed, Solver::Simplex));
+const PACKED_CONIC: Maker =
+    ("max-min packed, clarabel", || by(RateKnowledge::Packed, Solver::Clarabel));
 const WATER: Maker =
     ("water filling", || Box::new(WaterFilling { rate_knowledge: RateKnowledge::Aware }));
-const FINISH: Maker = ("finish-time fairness", || Box::new(FinishTime::new(RateKnowledge::Aware)));
-const MAKESPAN: Maker = ("makespan", || Box::new(Makespan::new(RateKnowledge::Aware)));
+const FINISH: Maker = ("finish-time fairness", || {
+    Box::new(FinishTime { rate_knowledge: RateKnowledge::Aware, weighted: true })
+});
+const MAKESPAN: Maker =
+    ("makespan", || Box::new(Makespan { rate_knowledge: RateKnowledge::Aware }));
 const SUM: Maker = ("sum", || Box::new(SumThroughput::default()));
 const NASH: Maker = ("strategy-proof", || Box::new(StrategyProof));
+
+fn by(rate_knowledge: RateKnowledge, solver: Solver) -> Box<dyn Allocate> {
+    Box::new(MaxMin { rate_knowledge, programmes: Grouped { solver } })
+}
 
 fn policies(named: &Named, makers: &[Maker]) {
     for (policy, make) in makers {
@@ -102,21 +112,17 @@ fn policies(named: &Named, makers: &[Maker]) {
     }
 }
 
-/// How rounds go in the published simulator.
-const PUBLISHED: &str = "gap_secs = 1920\nreuse = false\nblank_turns = true\n\
-    place = 'first-fit'\nmodels = 'listed'\n";
-
-/// Policies, and what else makes them decide as published.
+/// Our policies, and what the original calls the same.
 const ROUND_POLICIES: &[(&str, &str)] = &[
-    ("kind = 'max-min-fairness'", "published = true"),
-    ("kind = 'max-min-fairness'\npacked = true", "published = true"),
-    ("kind = 'water-filling'", ""),
-    ("kind = 'finish-time-fairness'", "published = true"),
-    ("kind = 'makespan'", "published = true"),
-    ("kind = 'max-throughput'", "published = true"),
-    ("kind = 'fifo-fastest'", "published = true"),
-    ("kind = 'allox'", "ahead = false"),
-    ("kind = 'isolated'", ""),
+    ("kind = 'max-min-fairness'", "max_min_fairness_perf"),
+    ("kind = 'max-min-fairness'\npacked = true", "max_min_fairness_packed"),
+    ("kind = 'water-filling'", "max_min_fairness_water_filling_perf"),
+    ("kind = 'finish-time-fairness'", "finish_time_fairness_perf"),
+    ("kind = 'makespan'", "min_total_duration_perf"),
+    ("kind = 'max-throughput'", "max_sum_throughput_perf"),
+    ("kind = 'fifo-fastest'", "fifo_perf"),
+    ("kind = 'allox'", "allox"),
+    ("kind = 'isolated'", "isolated"),
 ];
 
 /// The published trace under every policy, with rounds as published and with ours.
@@ -129,17 +135,17 @@ fn rounds() {
     let rows = gavel::read(&folder.join("traces/gen_cont_single_300.trace.gz")).expect("a trace");
     let speeds = gavel::read_speeds(&folder.join("simulation_throughputs.json.gz"));
     let speeds = speeds.expect("a table of throughputs");
-    let options = Options { gpus: [12; 3], prices: [0.74, 0.43, 0.135] };
+    let options = Options { gpus: [12; 3], prices: [0.74, 0.43, 0.135], seed: 0 };
     println!(
         "{:44} {:>12} {:>8} {:>12} {:>8} {:>8}",
         "policy", "JCT h, publ.", "cpu s", "JCT h, ours", "cpu s", "solves"
     );
-    for (policy, as_published) in ROUND_POLICIES {
+    for (policy, theirs) in ROUND_POLICIES {
         let name = policy.replace('\n', ", ");
         let build =
             |text: &str| hostler_policies::builtin().from_toml(text).expect("settings of a bench");
         let (published, published_secs) = best(|| {
-            let published = build(&format!("{policy}\n{as_published}\n{PUBLISHED}"));
+            let published = gavel::find(theirs).expect("a policy of the original");
             gavel::run(&rows, &speeds, &options, published).expect("all jobs end")
         });
         let (engine, secs) = best(|| {

@@ -10,17 +10,13 @@ use std::path::{Path, PathBuf};
 
 use hostler_core::id::{ModelId, ModelSet};
 use hostler_core::job::{Ending, Job, Models, Phase};
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
-use hostler_core::policy::{Cadence, Policy};
-use hostler_core::predict::EstimateSource;
-use hostler_core::stage::Order;
+use hostler_core::policy::Policy;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
-use hostler_policies::order::{fifo, sjf};
-use hostler_policies::place::first_fit::FirstFit;
+use hostler_parity::pai2020::{self, Options};
+use hostler_sim::analyze::{Rank, SimulatedCluster};
 use hostler_sim::lower::Workload;
-use hostler_sim::parity::pai2020::{self, Cluster, Options, Rank};
 use hostler_sim::run::simulate;
 use hostler_sim::trace::PaiLike;
 use stopwatch::Stopwatch;
@@ -274,30 +270,13 @@ fn parity_of(name: &str, rows: &[pai2020::Pai2020Job], gpus: u32, per_minute: u3
     print!("{name:>24} {:>7}", rows.len());
     let mut all = 0.0;
     for (rank, _) in RANKS {
-        let (cluster, per_minute) = (Cluster::Single(gpus), Some(per_minute));
-        let options = Options { rank, cluster, per_minute, sample: None };
+        let (cluster, per_minute) = (SimulatedCluster::Single(gpus), Some(per_minute));
+        let options = Options { rank, cluster, pack: true, per_minute, sample: None };
         let started = Stopwatch::start();
-        pai2020::run(rows, &options, parity_policy(rank)).expect("the table is valid");
+        pai2020::run(rows, &options).expect("the table is valid");
         let cpu = started.took().cpu;
         all += cpu;
         print!(" {cpu:>7.3}");
     }
     println!(" {all:>7.3}");
-}
-
-fn parity_policy(rank: Rank) -> Box<dyn Policy> {
-    let order: Box<dyn Order> = match rank {
-        Rank::Submit => Box::new(fifo::BySubmission),
-        Rank::Duration | Rank::User | Rank::Group | Rank::GroupGpu => Box::new(sjf::ByTotal),
-    };
-    Box::new(Pipeline {
-        order,
-        place: Box::new(FirstFit),
-        head: Head::Skips,
-        preempt: Preempt::Never,
-        sharing: ShareRule::Requests,
-        cadence: Cadence::EveryEvent,
-        estimates: EstimateSource::User,
-        cache: Cache::default(),
-    })
 }

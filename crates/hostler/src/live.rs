@@ -7,6 +7,7 @@ use anyhow::Result;
 use hostler_live::client::{Access, Client, credentials_file};
 use hostler_live::job::{HeldBy, JobState, JobView};
 use serde::Serialize;
+use time::OffsetDateTime;
 
 /// The daemon that the environment or `hostler login` names.
 pub fn client() -> Result<Client> {
@@ -60,33 +61,10 @@ pub fn length(seconds: f64) -> String {
 
 /// A moment, in UTC.
 pub fn moment(seconds: f64) -> String {
-    let whole = seconds.max(0.0) as u64;
-    let (days, rest) = (whole / 86_400, whole % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (rest / 3600, rest % 3600 / 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// Year, month and day of a number of days after the first of January 1970.
-fn date(days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let (mut year, mut left) = (1970, days);
-    while left >= 365 + u64::from(leap(year)) {
-        left -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if left < length {
-            break;
-        }
-        left -= length;
-        month += 1;
-    }
-    (year, month, left + 1)
+    let moment = OffsetDateTime::from_unix_timestamp(seconds.max(0.0) as i64);
+    let moment = moment.unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (day, (hour, minute, second)) = (moment.date(), moment.to_hms());
+    format!("{day} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// A state, as it is written in the interface.
@@ -105,6 +83,7 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
         Some(HeldBy::Jobs) => "jobs",
         Some(HeldBy::Start) => "start",
         Some(HeldBy::Nodes) => "nodes",
+        Some(HeldBy::Array) => "array",
         Some(HeldBy::Quota) => "quota",
     };
     format!("{}:{by}", state_name(state))

@@ -167,13 +167,11 @@ fn throughputs() -> Throughputs {
 
 #[test]
 fn the_examples_of_the_page_of_formats_run() {
-    let folder = std::env::temp_dir().join(format!("hostler-manual-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
     for table in ["jobs.csv", "tasks.csv"] {
-        std::fs::write(folder.join(table), block(&format!("csv {table}"))).unwrap();
+        std::fs::write(folder.path().join(table), block(&format!("csv {table}"))).unwrap();
     }
-    let trace = hostler_sim::trace::read(&folder, ReadOptions::default());
-    std::fs::remove_dir_all(&folder).unwrap();
+    let trace = hostler_sim::trace::read(folder.path(), ReadOptions::default());
     let cluster = Cluster::parse(block("toml cluster"), "cluster.toml").unwrap();
     let speeds = throughputs();
     let mut workload = Workload::with_throughputs(trace.unwrap(), &cluster, Some(&speeds)).unwrap();

@@ -1,7 +1,7 @@
 //! Golden rows of the published Gavel simulator, through the program.
 //!
 //! Rows on inputs of this project always run. Rows on the published inputs run when the folder
-//! that `HOSTLER_PARITY_DATA` names has them, and are reported as skipped by name otherwise.
+//! that `HOSTLER_PARITY_DATA` names is there, and are reported as skipped by name otherwise.
 //! Tolerances are at most those by which the original differs from itself with another solver or
 //! seed, and less where ours comes closer.
 
@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hostler_sim::fixture::published_data;
 use serde_json::Value;
 
 /// A policy, and by how much mean completion time and makespan may differ, in per cent.
@@ -128,10 +129,7 @@ fn every_row_on_our_trace_of_gangs_is_met() {
 
 #[test]
 fn every_row_on_the_published_trace_is_met() {
-    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
-        println!("skipped: HOSTLER_PARITY_DATA is not set");
-        return;
-    };
+    let Some(data) = published_data("every_row_on_the_published_trace_is_met") else { return };
     let case = Case {
         trace: data.join("theirs/gavel/traces/gen_cont_single_300.trace.gz"),
         throughputs: data.join("theirs/gavel/simulation_throughputs.json.gz"),

@@ -1,10 +1,12 @@
 //! Golden rows of the published PAI simulator, through the program.
 //!
 //! Rows on inputs of this project always run. Rows on the published inputs run when the folder
-//! that `HOSTLER_PARITY_DATA` names has them, and are reported as skipped by name otherwise.
+//! that `HOSTLER_PARITY_DATA` names is there, and are reported as skipped by name otherwise.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use hostler_sim::fixture::published_data;
 
 /// Settings, and what each policy gives: mean completion time, mean wait, makespan, instances.
 struct Case {
@@ -147,10 +149,7 @@ fn every_row_on_our_inputs_is_met() {
 
 #[test]
 fn every_row_on_the_published_inputs_is_met() {
-    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
-        println!("skipped: HOSTLER_PARITY_DATA is not set");
-        return;
-    };
+    let Some(data) = published_data("every_row_on_the_published_inputs_is_met") else { return };
     let folder = data.join("theirs/pai/sim");
     check(&folder, THEIRS);
     for (gpus, policy, jct) in SWEEP {

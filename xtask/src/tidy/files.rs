@@ -69,10 +69,10 @@ fn walked(root: &Path) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// The file, or nothing for links and for what is deleted but still in the index.
+/// The file, or nothing for folders behind links and for what is deleted but still in the index.
 fn read_one(root: &Path, path: String) -> Result<Option<File>> {
     let place = root.join(&path);
-    let Ok(metadata) = place.symlink_metadata() else {
+    let Ok(metadata) = place.metadata() else {
         return Ok(None);
     };
     if !metadata.is_file() {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 use super::files::File;
-use super::pure::PURE_CRATES;
 use super::{Report, Violation};
 
 /// What each of our crates may depend on among ours. A crate that is not listed may use all.
@@ -14,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hostler-predict", &["hostler-core"]),
     ("hostler-policies", &["hostler-core", "hostler-predict"]),
     ("hostler-sim", &["hostler-core", "hostler-predict"]),
+    ("hostler-parity", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
     ("hostler-live", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
     (
         "hostler-kube",
@@ -23,6 +23,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// What each may use in its tests besides.
 const MAY_TEST_WITH: &[(&str, &[&str])] = &[("hostler-policies", &["hostler-sim"])];
+
+/// The crates that must give the same answer everywhere; the settings of `clippy` that see to it
+/// are kept in the first.
+const PURE_CRATES: &[&str] = &["hostler-core", "hostler-policies", "hostler-predict"];
 
 /// Documents that every checkout has.
 const REQUIRED: &[&str] = &["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -48,6 +52,7 @@ pub fn check(files: &[File], violations: &mut Vec<Violation>) {
         }
     }
     check_pure_lints(files, violations);
+    check_pure_code(files, violations);
     // Fixtures of a single file are no checkout.
     if text_of(files, "Cargo.toml").is_some() {
         for path in REQUIRED.iter().filter(|path| text_of(files, path).is_none()) {
@@ -142,6 +147,21 @@ fn check_pure_lints(files: &[File], violations: &mut Vec<Violation>) {
     }
 }
 
+/// What the pure zone must not use, it must not allow itself either; tests may.
+fn check_pure_code(files: &[File], violations: &mut Vec<Violation>) {
+    let is_pure = |path: &str| {
+        PURE_CRATES.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")))
+    };
+    for file in files.iter().filter(|file| is_pure(&file.path)) {
+        for (index, line) in file.text.iter().flat_map(|text| text.lines()).enumerate() {
+            if line.contains("clippy::disallowed") {
+                let mut report = Report { path: &file.path, violations };
+                report.add(index + 1, "an exception in the pure zone", "let the caller do it");
+            }
+        }
+    }
+}
+
 fn text_of<'a>(files: &'a [File], path: &str) -> Option<&'a str> {
     files.iter().find(|file| file.path == path)?.text.as_deref()
 }
@@ -149,6 +169,7 @@ fn text_of<'a>(files: &'a [File], path: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{check_files, check_text};
+    use super::*;
     use expect_test::expect;
 
     fn manifest(name: &str, rest: &str) -> String {
@@ -183,6 +204,18 @@ mod tests {
                 crates/hostler-policies/Cargo.toml:4: `hostler-policies` depends on `hostler-sim` in `dependencies`; turn it around: dependencies point towards `hostler-core`
             "#]],
         );
+    }
+
+    #[test]
+    fn production_does_not_use_parity() {
+        for name in ["hostler-core", "hostler-policies", "hostler-sim", "hostler-live"] {
+            let mut violations = Vec::new();
+            let path = format!("crates/{name}/Cargo.toml");
+            let text = manifest(name, "[dev-dependencies]\nhostler-parity.workspace = true");
+            let mut report = Report { path: &path, violations: &mut violations };
+            check_manifest(name, &text, &mut report);
+            assert_eq!(violations.len(), 1, "{name}");
+        }
     }
 
     #[test]
@@ -246,6 +279,19 @@ mod tests {
                 CONTRIBUTING.md:1: file is missing; write it
                 LICENSE-APACHE:1: file is missing; write it
                 LICENSE-MIT:1: file is missing; write it
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_pure_zone_allows_itself_nothing() {
+        let text = "//! A.\n#![allow(clippy::disallowed_types, reason = \"b\")]\n";
+        check_text("crates/hostler-policies/tests/a.rs", text, expect![""]);
+        check_text(
+            "crates/hostler-policies/src/a.rs",
+            text,
+            expect![[r#"
+                crates/hostler-policies/src/a.rs:2: an exception in the pure zone; let the caller do it
             "#]],
         );
     }

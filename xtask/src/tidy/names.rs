@@ -5,7 +5,6 @@
 //! and so may help texts and comments.
 
 use super::files::File;
-use super::lexer::Source;
 use super::{Report, Violation};
 
 /// The crate whose files are the policies, each named like its kind.
@@ -24,10 +23,9 @@ pub fn check(files: &[File], violations: &mut Vec<Violation>) {
         let text = file.text.as_deref().unwrap_or_default();
         let mut report = Report { path: &file.path, violations };
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let comments = Source::new(code).comments;
-        for (index, (line, comment)) in code.lines().zip(comments.lines()).enumerate() {
+        for (index, line) in code.lines().enumerate() {
             // What an interface is documented with is no choice.
-            if comment.trim().is_empty() && !line.contains("example = ") {
+            if !line.contains("//") && !line.contains("example = ") {
                 for name in names.iter().filter(|name| is_named(line, name)) {
                     let what = format!("policy `{name}` is named outside the registry");
                     report.add(index + 1, what, "let the caller say which policy it is");

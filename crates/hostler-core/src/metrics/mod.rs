@@ -55,6 +55,8 @@ pub enum Which {
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     rows: Vec<JobFigures>,
+    /// Jobs that are over of which at least so many are kept; all when none.
+    rows_kept: Option<usize>,
     counts: Counts,
     /// First submission: time-weighted figures count from here.
     opened: Option<Time>,
@@ -191,6 +193,12 @@ impl Metrics {
             metrics.open(now);
         }
         metrics
+    }
+
+    /// The same, but distributions are of the last `rows` jobs or somewhat more: for a cluster that
+    /// runs for years.
+    pub fn keeping(self, rows: usize) -> Metrics {
+        Metrics { rows_kept: Some(rows.max(1)), ..self }
     }
 
     /// Jobs that are over, in order of their end.
@@ -358,6 +366,9 @@ impl Watch for Metrics {
     fn retired(&mut self, at: Time, _state: &ClusterState, job: &Job) {
         let Phase::Done(ending) = job.phase else { unreachable!("{:?} is over", job.id) };
         let fairness = self.fairness(at, job);
+        if let Some(kept) = self.rows_kept.filter(|kept| self.rows.len() >= 2 * kept) {
+            self.rows.drain(..kept);
+        }
         self.rows.push(JobFigures::new(at, job, ending, fairness));
         self.count_end(at, job, ending);
         self.present.set(at, self.last_end, self.present.value() - 1);

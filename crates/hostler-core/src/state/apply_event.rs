@@ -41,6 +41,7 @@ impl ClusterState {
             Event::TenantAdded { tenant, spec } => {
                 assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
+                self.tenant_added(*tenant);
             }
             Event::TenantChanged { tenant, spec } => {
                 assert!(spec.weight > 0, "something is due to every tenant");

@@ -29,22 +29,18 @@ pub(super) struct GateBook {
 }
 
 impl PartialEq for GateBook {
-    /// Equality of what is written in it: a room that nobody is in any more is as good as none.
+    /// Equality of what is written in it: an array that nobody is in any more is as good as none.
     fn eq(&self, other: &GateBook) -> bool {
         self.needs == other.needs
             && self.dependents == other.dependents
             && self.paused == other.paused
             && self.set_aside == other.set_aside
-            && self.tenants_inside().eq(other.tenants_inside())
+            && self.tenants == other.tenants
             && self.arrays_inside().eq(other.arrays_inside())
     }
 }
 
 impl GateBook {
-    fn tenants_inside(&self) -> impl Iterator<Item = (usize, &Room)> {
-        self.tenants.iter().enumerate().filter(|(_, room)| !room.is_empty())
-    }
-
     fn arrays_inside(&self) -> impl Iterator<Item = (&JobId, &Room)> {
         self.arrays.iter().filter(|(_, room)| !room.is_empty())
     }
@@ -217,6 +213,11 @@ impl ClusterState {
         for id in std::mem::take(&mut self.gates.set_aside) {
             self.open_gate(id, Gate::NoNode);
         }
+    }
+
+    /// A tenant is there from now on.
+    pub(super) fn tenant_added(&mut self, tenant: TenantId) {
+        self.tenant_room(tenant);
     }
 
     /// A tenant may use more than before, perhaps.
@@ -417,8 +418,9 @@ impl ClusterState {
 
     /// The book as it follows from the jobs, with the pauses that are known.
     pub(super) fn derive_gates(&self) -> GateBook {
-        let mut book = ClusterState { tenants: self.tenants.clone(), ..ClusterState::default() };
+        let mut book = ClusterState::default();
         book.gates.paused.clone_from(&self.gates.paused);
+        book.gates.tenants.resize_with(self.tenants.len(), Room::default);
         for job in self.jobs.iter() {
             if job.gates.is_open() {
                 book.count(job, true);

@@ -221,14 +221,12 @@ mod tests {
 
     #[test]
     fn the_highest_job_with_files_is_found_among_what_is_no_job() {
-        let path = std::env::temp_dir().join(format!("hostler-folder-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        let data = DataFolder::open(&path).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::open(folder.path()).unwrap();
         assert_eq!(data.last_job(), None);
         for name in ["jobs/9", "jobs/10", "jobs/old", "checkpoints/12", "checkpoints/-13"] {
-            make(&path.join(name), 0o700).unwrap();
+            make(&folder.path().join(name), 0o700).unwrap();
         }
         assert_eq!(data.last_job(), Some(JobId(12)));
-        std::fs::remove_dir_all(&path).unwrap();
     }
 }

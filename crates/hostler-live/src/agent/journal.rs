@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_journal_that_has_grown_long_is_written_anew_and_says_the_same() {
-        let path = std::env::temp_dir().join(format!("hostler-journal-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
         let mut journal = Journal::open(&path).unwrap();
         let most = u32::try_from(2 * LINES_MAX).unwrap();
         journal.accept(LeaseId(0)).unwrap();
@@ -164,7 +165,6 @@ mod tests {
         let again = Journal::open(&path).unwrap();
         assert_eq!(again.held(), [LeaseId(0)]);
         assert!((1..most).all(|id| again.is_forgotten(LeaseId(id))));
-        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -121,19 +121,13 @@ mod tests {
     use crate::agent::shim::Segments;
 
     fn check(limit: u64, kept: usize, text: &str, asked: &[(i64, u64, &str)]) {
-        let folder = std::env::temp_dir().join(format!(
-            "hostler-output-{}-{limit}-{kept}-{}",
-            std::process::id(),
-            text.len()
-        ));
-        fs::create_dir_all(&folder).unwrap();
-        let mut segments = Segments::new(&folder, "stdout-0", limit).keep(kept);
+        let folder = tempfile::tempdir().unwrap();
+        let mut segments = Segments::new(folder.path(), "stdout-0", limit).keep(kept);
         segments.write_for_test(text.as_bytes());
         for (offset, begin, expected) in asked {
-            let piece = read_piece(&folder, 0, Stream::Stdout, *offset).unwrap();
+            let piece = read_piece(folder.path(), 0, Stream::Stdout, *offset).unwrap();
             assert_eq!((piece.offset, piece.text.as_str()), (*begin, *expected), "from {offset}");
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn outside(open: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
-    use std::path::PathBuf;
+    use tempfile::TempDir;
 
     use super::*;
     use crate::agent::user::is_root;
@@ -57,13 +57,10 @@ mod tests {
         JobUser { uid: 65534, gid: 65534, name: "nobody".into(), home: "/".into() }
     }
 
-    fn folder(name: &str, mode: u32) -> PathBuf {
-        let path =
-            std::env::temp_dir().join(format!("hostler-place-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        make(&path, mode).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        path
+    fn folder(mode: u32) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+        folder
     }
 
     #[test]
@@ -72,30 +69,24 @@ mod tests {
             println!("skipped: only root starts programs as somebody else");
             return;
         }
-        let (home, open) = (folder("closed", 0o700), folder("open", 0o711));
-        let data = home.join("data");
-        let chosen = choose(&data, Some(&nobody()), &open).unwrap();
+        let (home, open) = (folder(0o700), folder(0o711));
+        let (data, open) = (home.path().join("data"), open.path());
+        let chosen = choose(&data, Some(&nobody()), open).unwrap();
         assert_eq!(chosen, data.join("agent"));
         let target = chosen.canonicalize().unwrap();
-        assert!(target.starts_with(&open), "{}", target.display());
+        assert!(target.starts_with(open), "{}", target.display());
         nobody().can_work_in(&chosen.canonicalize().unwrap()).unwrap();
-        assert_eq!(choose(&data, Some(&nobody()), &open).unwrap(), chosen);
+        assert_eq!(choose(&data, Some(&nobody()), open).unwrap(), chosen);
         assert_eq!(chosen.canonicalize().unwrap(), target);
-        assert_eq!(std::fs::read_dir(&open).unwrap().count(), 1);
-        for path in [home, open] {
-            std::fs::remove_dir_all(path).unwrap();
-        }
+        assert_eq!(std::fs::read_dir(open).unwrap().count(), 1);
     }
 
     #[test]
     fn a_folder_that_jobs_can_enter_keeps_everything_together() {
-        let (data, open) = (folder("passable", 0o711), folder("unused", 0o711));
+        let (data, open) = (folder(0o711), folder(0o711));
         let user = is_root().then(nobody);
-        let chosen = choose(&data, user.as_ref(), &open).unwrap();
-        assert_eq!(chosen, data.join("agent"));
+        let chosen = choose(data.path(), user.as_ref(), open.path()).unwrap();
+        assert_eq!(chosen, data.path().join("agent"));
         assert!(!chosen.exists(), "the agent makes it itself");
-        for path in [data, open] {
-            std::fs::remove_dir_all(path).unwrap();
-        }
     }
 }

@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_kept_token_does_not_go_to_another_server() {
-        let folder = std::env::temp_dir().join(format!("hostler-access-{}", std::process::id()));
-        let file = folder.join("credentials.toml");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hostler/credentials.toml");
         let kept = Access::new("http://127.0.0.1:1", "secret", None).unwrap();
         kept.keep(&file).unwrap();
         let find = |server: &'static str| {
@@ -221,6 +221,5 @@ mod tests {
         assert_eq!(find("http://127.0.0.1:1").unwrap(), kept);
         let error = find("http://127.0.0.1:2").unwrap_err();
         assert!(matches!(error, ClientError::NoToken { .. }), "{error}");
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

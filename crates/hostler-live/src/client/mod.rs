@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 pub use hyper::{Method, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ClientConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -260,12 +261,10 @@ pub fn query(path: &str, parameters: &[(&str, Option<String>)]) -> String {
     full
 }
 
+/// All but what RFC 3986 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// A text as one part of a path or one value of a query.
 pub fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let one = |byte: u8| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    text.bytes().map(one).collect()
+    utf8_percent_encode(text, RESERVED).to_string()
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{self, CryptoProvider};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -18,12 +19,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 
 /// SHA-256 of a certificate, as `sha256:` and 64 hexadecimal digits.
 pub fn fingerprint(certificate: &CertificateDer<'_>) -> String {
-    format!("sha256:{}", hexadecimal(&Sha256::digest(certificate)))
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(certificate)))
 }
 
 /// TLS towards the one server with this fingerprint.

@@ -7,6 +7,7 @@
 
 pub mod agents;
 
+use hostler_core::ability::Abilities;
 use hostler_core::decision::StopHow;
 use hostler_core::id::{LeaseId, NodeId};
 use hostler_core::units::Span;
@@ -28,16 +29,20 @@ use crate::wire::Stream;
 /// - It never blocks. What takes time is an effect, and its outcome a word.
 /// - Whole gangs are started and stopped: what to do with each part is its own business.
 pub trait Driver: Send {
+    /// What it can do. Decisions that it cannot carry out do not reach it: policies see this, and
+    /// it is checked.
+    fn abilities(&self) -> Abilities;
+
     /// Takes over from the one before: nodes, jobs and leases are as they were in the store.
     fn restore(&mut self, desk: &mut Desk);
 
     /// Hears something from outside.
     fn hear(&mut self, desk: &mut Desk, word: Word);
 
-    /// Starts a lease that is in the state.
+    /// Starts a lease that was just decided; it may be over already.
     fn start(&mut self, desk: &mut Desk, lease: LeaseId);
 
-    /// Ends a lease; called again when it is to end in another way.
+    /// Ends a lease, which may be over already; called again when it is to end in another way.
     fn stop(&mut self, desk: &mut Desk, lease: LeaseId, how: StopHow);
 
     /// A lease is over in the state: nothing of it is expected any more.
@@ -62,7 +67,7 @@ pub trait Driver: Send {
     fn connected(&self) -> usize;
 }
 
-/// Something from outside, for the driver whose language it is.
+/// Something from outside, for the driver whose language it is; each driver has its own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Word {
     /// About agents.

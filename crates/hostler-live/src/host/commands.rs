@@ -124,30 +124,18 @@ impl Desk {
             return Err(invalid("policy", fault));
         }
         self.check_policy(&settings)?;
+        (self.violation, self.policy) = (None, settings.clone());
         self.fact(Event::PolicyChanged { settings: settings.as_str().into() });
-        self.draft.rows.push(Row::Policy(settings.clone()));
-        self.policy = settings;
+        self.draft.rows.push(Row::Policy(settings));
         let (number, at) = (self.next_change(), self.now.secs_f64());
         self.draft.effects.push(Effect::Changed(Change { number, at, what: Changed::Policy }));
         Ok(Answer::Done)
     }
 
-    /// Whether the daemon can do what a policy is told. It knows the run times that users say; what
-    /// a policy would go by where nothing is said does not matter here.
+    /// Whether the daemon can do what a policy is told.
     pub(super) fn check_policy(&self, settings: &str) -> Result<(), HostError> {
-        (self.builder)(settings).map_err(|fault| HostError::Policy { fault })?;
-        let table: toml::Table = settings.parse().unwrap_or_default();
-        let table = table.get("policy").and_then(toml::Value::as_table).unwrap_or(&table);
-        match table.get("estimate").and_then(toml::Value::as_str) {
-            None | Some("user") => Ok(()),
-            Some(source) => {
-                let fault = format!(
-                    "invalid `estimate`: `{source}`; the daemon knows the run times that users \
-                     say and no others, use `user`"
-                );
-                Err(HostError::Policy { fault })
-            }
-        }
+        let policy = (self.builder)(settings).map_err(|fault| HostError::Policy { fault })?;
+        self.experience.check(policy.estimates()).map_err(|fault| HostError::Policy { fault })
     }
 
     pub(super) fn set_tenant(
@@ -159,24 +147,18 @@ impl Desk {
         if quota.weight == Some(0) {
             return Err(invalid("weight", "0; use at least 1".to_owned()));
         }
-        let id = match self.tenants.get(name) {
-            Some(tenant) => {
-                let (id, before) = (tenant.row.id, tenant.row.quota.weight);
-                quota.weight = quota.weight.or(before);
-                let weight = quota.weight.unwrap_or(1);
-                if weight != before.unwrap_or(1) {
-                    self.fact(Event::TenantWeighted { tenant: TenantId(id), weight });
-                }
-                id
-            }
-            None => {
-                let id = self.tenants.len() as u32;
-                let weight = quota.weight.unwrap_or(1);
-                let spec = Tenant { name: name.into(), weight };
-                self.fact(Event::TenantAdded { tenant: TenantId(id), spec });
-                id
-            }
-        };
+        let known = self.tenants.get(name).map(|tenant| tenant.row.id);
+        let before = self.tenants.get(name).and_then(|tenant| tenant.row.quota.weight);
+        quota.weight = quota.weight.or(before);
+        let (weight, gpus_max) = (quota.weight.unwrap_or(1), quota.gpus_max);
+        let spec = Tenant { name: name.into(), weight, gpus_max };
+        let id = known.unwrap_or(self.tenants.len() as u32);
+        let tenant = TenantId(id);
+        match known {
+            Some(_) if *self.state().tenant(tenant) == spec => {}
+            Some(_) => self.fact(Event::TenantChanged { tenant, spec }),
+            None => self.fact(Event::TenantAdded { tenant, spec }),
+        }
         let row = TenantRow { id, name: name.to_owned(), quota };
         self.draft.rows.push(Row::Tenant(row.clone()));
         self.tenants.put(row);

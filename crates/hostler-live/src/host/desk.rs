@@ -9,17 +9,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId};
-use hostler_core::reason::Reason;
+use hostler_core::metrics::Metrics;
+use hostler_core::predict::EstimateSource;
 use hostler_core::record::Record;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
 
 use super::clock::Stopwatch;
+use super::estimates::Experience;
 use super::follow::Gathered;
-use super::holds::Tenants;
 use super::jobs::LiveJob;
 use super::keys::Keys;
 use super::many::ManyReply;
+use super::tenants::Tenants;
 use super::tokens::Tokens;
 use super::{Effect, Figures, HostError, PolicyBuilder, Settings};
 use crate::store::{Batch, JobFacts, JobRow, NodeRow, Row, Store, TokenRow};
@@ -29,23 +31,28 @@ use crate::store::{Batch, JobFacts, JobRow, NodeRow, Row, Store, TokenRow};
 /// than the least time between a fence and giving a node up.
 const STORE_CHECKED: Span = Span::from_secs(1);
 
+/// Time after the first failed start before the next; it doubles with each. All tries of a job that
+/// never starts take about a minute, in which somebody may mount what is missing.
+const PAUSE: Span = Span::from_secs(2);
+
 /// What the host and its driver work on.
 pub struct Desk {
-    pub(super) engine: Engine<Gathered>,
+    pub(super) engine: Engine<(Gathered, Metrics)>,
+    pub(super) experience: Experience,
     pub(super) store: Box<dyn Store>,
     pub(super) builder: PolicyBuilder,
     pub(super) settings: Settings,
     pub(super) cluster: String,
     pub(super) policy: String,
+    /// Whose run times count, once that is known.
+    pub(super) estimates: Option<EstimateSource>,
+    /// The rule that a policy broke last, in words.
+    pub(super) violation: Option<String>,
     pub(super) now: Time,
     pub(super) next_job: u32,
     pub(super) jobs: BTreeMap<u32, LiveJob>,
     /// Those that the driver found, by what it calls them.
     pub(super) found: BTreeMap<String, JobId>,
-    /// Who waits for a job.
-    pub(super) dependents: BTreeMap<u32, BTreeSet<u32>>,
-    /// Jobs whose start failed and that wait for their next try, and until when.
-    pub(super) paused: BTreeMap<u32, Time>,
     pub(super) tenants: Tenants,
     pub(super) tokens: Tokens,
     pub(super) groups: BTreeMap<String, u32>,
@@ -56,6 +63,8 @@ pub struct Desk {
     /// The question that a solver is at work on, and the step that it is about.
     pub(super) solving: Option<(u64, u64)>,
     pub(super) questions: u64,
+    /// Changes of the waiting jobs up to here have been looked at.
+    pub(super) journal_seen: u64,
     /// Leases that ended and of which the driver does not know yet.
     pub(super) ended: Vec<LeaseId>,
     pub(super) draft: Draft,
@@ -70,8 +79,6 @@ pub struct Desk {
 /// What the present batch has come to so far.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// Facts of the step that is not taken yet.
-    pub(super) facts: Option<Vec<Event>>,
     /// Facts that follow from others and are not taken in yet.
     pub(super) later: VecDeque<Event>,
     pub(super) records: Vec<Record>,
@@ -84,8 +91,6 @@ pub(super) struct Draft {
     pub(super) touched: BTreeSet<u32>,
     /// Jobs that ended in this batch, to show them once more.
     pub(super) ended: BTreeMap<u32, JobRow>,
-    /// Jobs that no node can hold.
-    pub(super) unplaceable_jobs: Vec<(u32, Reason)>,
 }
 
 impl Desk {
@@ -189,15 +194,31 @@ impl Desk {
 
     pub(super) fn drain(&mut self) {
         while let Some(event) = self.draft.later.pop_front() {
-            if self.draft.facts.is_none() {
+            if !self.engine.has_input() {
                 self.engine.begin(self.now);
             }
-            if matches!(event, Event::PolicyChanged { .. }) {
+            let policy_changed = matches!(event, Event::PolicyChanged { .. });
+            let predicts_anew = self.concerns_estimates(&event);
+            self.engine.take_fact(event);
+            if policy_changed {
                 self.solving = None;
             }
-            self.engine.take_fact(&event);
-            self.draft.facts.get_or_insert_default().push(event);
+            if predicts_anew {
+                self.predict_anew();
+            }
             self.gather();
+        }
+    }
+
+    /// A stay never began: its job is tried again after a pause.
+    pub fn start_failed(&mut self, lease: LeaseId) {
+        let Some(known) = self.engine.state().lease(lease) else { return };
+        let job = known.job;
+        let before = self.engine.state().job(job).map_or(0, |job| job.ledger.start_failures);
+        let until = self.now + Span(PAUSE.0 << before.min(8));
+        self.fact(Event::StartFailed { lease });
+        if self.engine.state().job(job).is_some() {
+            self.fact(Event::Paused { job, until });
         }
     }
 

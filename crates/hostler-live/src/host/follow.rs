@@ -1,10 +1,10 @@
-//! What follows from what happened: rows of jobs that changed, and jobs that waited for others.
+//! What follows from what happened: rows of jobs that changed, and leases that ended.
 
-use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::job::{Ending, Job, Phase};
 use hostler_core::placement::Lease;
-use hostler_core::state::ClusterState;
+use hostler_core::reason::Reason;
+use hostler_core::state::{Change as JournalChange, ClusterState};
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
 
@@ -20,12 +20,6 @@ enum WatchEvent {
     Began(JobId, LeaseId),
     Ended(JobId, LeaseId),
     Retired(Box<Job>),
-}
-
-impl Gathered {
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
 }
 
 impl Watch for Gathered {
@@ -45,7 +39,8 @@ impl Watch for Gathered {
 impl Desk {
     /// Takes over what the engine told.
     pub(super) fn gather(&mut self) {
-        for told in std::mem::take(&mut self.engine.watch_mut().0) {
+        self.touch_waiting();
+        for told in std::mem::take(&mut self.engine.watch_mut().0.0) {
             match told {
                 WatchEvent::Began(job, lease) => self.began(job, lease),
                 WatchEvent::Ended(job, lease) => {
@@ -58,6 +53,17 @@ impl Desk {
                 WatchEvent::Retired(job) => self.retired(&job),
             }
         }
+    }
+
+    /// Notes which jobs began to wait for the policy, or do no more.
+    fn touch_waiting(&mut self) {
+        let journal = self.engine.state().journal();
+        for change in journal.since(self.journal_seen).unwrap_or_default() {
+            if let JournalChange::Queued(job) | JournalChange::Unqueued(job) = change {
+                self.draft.touched.insert(job.0);
+            }
+        }
+        self.journal_seen = journal.end();
     }
 
     fn began(&mut self, job: JobId, lease: LeaseId) {
@@ -86,43 +92,21 @@ impl Desk {
         self.draft.touched.insert(job.0);
     }
 
-    /// Notes that a job is over, and lets go or cancels those that waited for it.
+    /// Notes that a job is over.
     fn retired(&mut self, job: &Job) {
         let Phase::Done(ending) = job.phase else { unreachable!("a retired job is done") };
-        let id = job.id.0;
-        if ending == Ending::Rejected
-            && let Some(live) = self.jobs.get_mut(&id)
-        {
-            live.row.facts.reason = job.reason.to_string();
-        }
-        self.end_job(id, ending);
-        for dependent in self.dependents.remove(&id).unwrap_or_default() {
-            let Some(live) = self.jobs.get_mut(&dependent) else { continue };
-            live.needs.remove(&id);
-            if ending != Ending::Finished {
-                live.row.facts.reason = format!("job {id}, which it needs, did not finish well");
-                self.later(Event::Cancelled { job: JobId(dependent) });
-            } else if live.needs.is_empty() {
-                self.draft.rows.push(Row::DependenciesGone(dependent));
-                self.consider(dependent);
-            }
-        }
-    }
-
-    fn end_job(&mut self, id: u32, ending: Ending) {
-        let Some(mut live) = self.jobs.remove(&id) else { return };
-        self.tenants.over(&live);
+        let Some(mut live) = self.jobs.remove(&job.id.0) else { return };
+        self.tenants.over(&live.row.tenant);
         if let Some(by) = live.row.origin.found() {
             self.found.remove(by);
         }
-        for needed in &live.needs {
-            if let Some(dependents) = self.dependents.get_mut(needed) {
-                dependents.remove(&id);
-            }
+        if let Reason::NeverComes { after } = job.reason {
+            let fault = format!("job {}, which it needs, did not finish well", after.0);
+            live.row.facts.reason = fault;
+        } else if ending == Ending::Rejected {
+            live.row.facts.reason = job.reason.to_string();
         }
-        if !live.row.request.after.is_empty() {
-            self.draft.rows.push(Row::DependenciesGone(id));
-        }
+        live.row.facts.run = (ending == Ending::Finished).then_some(job.ledger.done.0);
         live.row.state = match ending {
             Ending::Finished => JobState::Finished,
             Ending::Failed => JobState::Failed,
@@ -133,10 +117,10 @@ impl Desk {
         live.row.ended = Some(self.now.0);
         live.row.version = self.next_change();
         self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);
-        self.draft.touched.remove(&id);
+        self.draft.touched.remove(&job.id.0);
         self.announce(&live.row);
         self.push_job(&live.row, live.is_new);
-        self.draft.ended.insert(id, live.row);
+        self.draft.ended.insert(job.id.0, live.row);
     }
 
     fn push_job(&mut self, row: &JobRow, is_new: bool) {

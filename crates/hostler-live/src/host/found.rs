@@ -3,7 +3,6 @@
 //! They are jobs like all others, in the log and in the store, with the name that the driver has
 //! for them. That name is what keeps one from being entered twice, over restarts and after its end.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hostler_core::id::JobId;
@@ -70,7 +69,7 @@ impl Desk {
             facts: JobFacts::default(),
             origin: JobOrigin::Found { by },
         };
-        self.enter_one(row, BTreeSet::new(), Arc::new(spec));
+        self.enter_one(row, Arc::new(spec));
         id
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use hostler_core::event::Event;
+use hostler_core::gate::{After, AfterWhen, Gate};
 use hostler_core::id::JobId;
-use hostler_core::job::{Estimate, JobSpec, Phase};
-use hostler_core::reason::Reason;
-use hostler_core::units::Span;
+use hostler_core::job::{JobSpec, Phase};
 use sha2::{Digest, Sha256};
 
 use super::request::{check_texts, spec_of};
@@ -20,14 +20,6 @@ use crate::store::{JobFacts, JobOrigin, JobRow, KeyRow, Role, Row};
 pub(super) struct LiveJob {
     /// As it is in the store, or will be after this batch.
     pub(super) row: JobRow,
-    /// Jobs that it waits for.
-    pub(super) needs: BTreeSet<u32>,
-    /// Why no node can hold it.
-    pub(super) unplaceable: Option<Reason>,
-    /// Whether it was let through to the policy and counts against the quota.
-    pub(super) counted: bool,
-    /// Thousandths of GPUs over all tasks.
-    pub(super) gpu_milli: u64,
     /// Whether the store does not have it yet.
     pub(super) is_new: bool,
     /// Whether it changed besides its state.
@@ -35,9 +27,8 @@ pub(super) struct LiveJob {
 }
 
 impl LiveJob {
-    pub(super) fn new(row: JobRow, gpu_milli: u64) -> LiveJob {
-        let (needs, unplaceable, counted) = (BTreeSet::new(), None, false);
-        LiveJob { row, needs, unplaceable, counted, gpu_milli, is_new: false, changed: false }
+    pub(super) fn new(row: JobRow) -> LiveJob {
+        LiveJob { row, is_new: false, changed: false }
     }
 }
 
@@ -65,8 +56,8 @@ impl Desk {
             return Ok(());
         }
         check_texts(&request)?;
-        let (spec, names) = spec_of(&request, self, &tenant)?;
-        let needs = self.needs_of(by, &request)?;
+        let (mut spec, names) = spec_of(&request, self, &tenant)?;
+        spec.after = self.needs_of(by, &request)?;
         let count = request.array.max(1);
         if count > ARRAY_JOBS_MAX {
             let fault = format!("{count}; at most {ARRAY_JOBS_MAX} jobs are one array");
@@ -77,7 +68,7 @@ impl Desk {
         }
         self.check_quota(&tenant, count, spec.gpu_milli())?;
         names.into_iter().for_each(|name| self.add_group(name));
-        let jobs = self.enter(by, &tenant, request, Arc::new(spec), &needs, count);
+        let jobs = self.enter(by, &tenant, request, Arc::new(spec), count);
         if let Some(key) = key {
             let row = KeyRow {
                 token: by.token,
@@ -101,7 +92,6 @@ impl Desk {
         tenant: &str,
         request: JobRequest,
         spec: Arc<JobSpec>,
-        needs: &BTreeSet<u32>,
         count: u32,
     ) -> Vec<u32> {
         let first = self.next_job;
@@ -121,31 +111,19 @@ impl Desk {
                 facts: JobFacts { array_index: is_array.then_some(index), ..JobFacts::default() },
                 origin: JobOrigin::Ours,
             };
-            for needed in needs {
-                self.dependents.entry(*needed).or_default().insert(id);
-                self.draft.rows.push(Row::DependencyAdded(id, *needed));
-            }
-            self.enter_one(row, needs.clone(), Arc::clone(&spec));
+            self.enter_one(row, Arc::clone(&spec));
         }
         (first..first + count).collect()
     }
 
-    pub(super) fn enter_one(&mut self, row: JobRow, needs: BTreeSet<u32>, spec: Arc<JobSpec>) {
+    pub(super) fn enter_one(&mut self, row: JobRow, spec: Arc<JobSpec>) {
         let id = row.id;
         self.tenants.added(&row.tenant);
-        let mut live = LiveJob::new(row, spec.gpu_milli());
-        (live.is_new, live.needs) = (true, needs);
-        self.jobs.insert(id, live);
+        self.jobs.insert(id, LiveJob { is_new: true, ..LiveJob::new(row) });
         self.figures.submitted += 1;
         self.next_job = id + 1;
         self.draft.touched.insert(id);
-        let estimate = spec.user_estimate.map(|run| Estimate { run, spread: Span::ZERO });
         self.fact(Event::Submitted { job: JobId(id), spec });
-        if let Some(estimate) = estimate {
-            self.fact(Event::Estimated { job: JobId(id), estimate });
-        }
-        self.consider(id);
-        self.drain();
     }
 
     fn used_before(
@@ -173,7 +151,7 @@ impl Desk {
         &mut self,
         by: &Principal,
         request: &JobRequest,
-    ) -> Result<BTreeSet<u32>, HostError> {
+    ) -> Result<Box<[After]>, HostError> {
         if request.after.len() > AFTER_MAX {
             let fault = format!("{} jobs; at most {AFTER_MAX}", request.after.len());
             return Err(HostError::Invalid { field: "after", fault });
@@ -182,13 +160,13 @@ impl Desk {
         for id in request.after.iter().copied() {
             match self.jobs.get(&id) {
                 Some(live) if by.sees(&live.row.tenant) => {
-                    needs.insert(id);
+                    needs.insert(After { job: JobId(id), when: AfterWhen::Finished });
                 }
                 Some(_) => return Err(unknown_job(id)),
                 None => self.must_have_finished(by, id)?,
             }
         }
-        Ok(needs)
+        Ok(needs.into_iter().collect())
     }
 
     fn must_have_finished(&mut self, by: &Principal, id: u32) -> Result<(), HostError> {
@@ -237,12 +215,11 @@ impl Desk {
             let fault = "runs and cannot be held; cancel it instead".to_owned();
             return Err(HostError::WrongState { job: id, fault });
         }
-        let live = self.jobs.get_mut(&id).expect("looked up above");
-        live.changed |= live.row.facts.held != held;
-        live.row.facts.held = held;
-        self.draft.touched.insert(id);
-        self.consider(id);
-        self.drain();
+        let job = self.engine.state().job(JobId(id)).expect("looked up above");
+        if job.gates.has(Gate::Person) != held {
+            self.job_changed(JobId(id));
+            self.fact(Event::HoldChanged { job: JobId(id), held });
+        }
         Ok(())
     }
 
@@ -292,5 +269,5 @@ pub(super) fn unknown_job(id: u32) -> HostError {
 
 fn digest_of(request: &JobRequest, tenant: &str) -> String {
     let text = serde_json::to_string(&(request, tenant)).expect("a request is plain data");
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }

@@ -64,6 +64,8 @@ pub struct Figures {
     pub ended: BTreeMap<JobState, u64>,
     /// Start orders given, repeated ones included.
     pub starts: u64,
+    /// Rules that policies broke.
+    pub violations: u64,
     /// Nodes that were given up as silent.
     pub nodes_given_up: u64,
     /// Number of the last record.
@@ -74,8 +76,6 @@ pub struct Figures {
     pub commits: Histogram,
     /// Time that jobs waited for their first start.
     pub waits: Histogram,
-    /// Inputs of each batch, as if each took a microsecond.
-    pub batches: Histogram,
 }
 
 impl Figures {

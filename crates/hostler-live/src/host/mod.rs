@@ -12,9 +12,9 @@
 mod clock;
 mod commands;
 mod desk;
+mod estimates;
 mod follow;
 mod found;
-mod holds;
 mod input;
 mod jobs;
 mod keys;
@@ -24,22 +24,24 @@ mod nodes;
 mod reader;
 mod recover;
 mod request;
-mod starts;
+mod tenants;
 mod thread;
 mod tokens;
 mod view;
 
 use std::sync::Arc;
 
-use hostler_core::decision::{Decision, StopHow, StopWhy};
+use hostler_core::decision::Decision;
+use hostler_core::event::Event;
 use hostler_core::policy::Policy;
-use hostler_core::reason::Reason;
 use hostler_core::record::Record;
 use hostler_core::solve::SolverQuestion;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
+use hostler_core::verify::Violation;
 
 pub use desk::Desk;
+pub use estimates::{Experience, Lesson};
 pub use found::FoundJob;
 pub use input::{
     Answer, Change, Changed, Command, DEFAULT_TENANT, Effect, HostError, Input, OutputPiece,
@@ -53,6 +55,7 @@ pub use view::{JobFilter, NodeView, TenantView, TokenView, of_row};
 
 use crate::driver::Driver;
 use crate::limits::{FOLLOW_UPS_MAX, KEYS_PER_TOKEN_MAX};
+use crate::store::Row;
 
 /// Makes a policy from TOML, or says what is wrong with it.
 pub type PolicyBuilder = Arc<dyn Fn(&str) -> Result<Box<dyn Policy>, String> + Send + Sync>;
@@ -62,6 +65,8 @@ pub type PolicyBuilder = Arc<dyn Fn(&str) -> Result<Box<dyn Policy>, String> + S
 pub struct Settings {
     /// The policy of a new store, as TOML; later ones come by command and are in the store.
     pub policy: String,
+    /// The policy that takes over from one that breaks a rule, as TOML.
+    pub fallback: String,
     /// Time between beats of an agent.
     pub beat: Span,
     /// Time without an answered beat after which an agent ends its jobs.
@@ -78,10 +83,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The usual times and bounds, with a policy for a new store.
+    /// The usual times and bounds, with a policy for a new store, which is also the one that takes
+    /// over from others that break a rule.
     pub fn new(policy: impl Into<String>) -> Settings {
+        let policy = policy.into();
         Settings {
-            policy: policy.into(),
+            fallback: policy.clone(),
+            policy,
             beat: Span::from_secs(5),
             fence: FENCE,
             dead: Span::from_secs(960),
@@ -93,7 +101,7 @@ impl Settings {
 }
 
 /// Time without an answered beat after which an agent ends its jobs, where nothing else is said.
-const FENCE: Span = Span::from_secs(900);
+pub(crate) const FENCE: Span = Span::from_secs(900);
 
 /// Time after which housekeeping that did not help is tried again.
 const HOUSEKEEPING: Span = Span::from_secs(10);
@@ -184,7 +192,6 @@ impl Host {
         }
         self.clock_next = self.desk.now + CLOCK;
         self.driver.tick(&mut self.desk);
-        self.desk.resume_paused();
         self.tell_ended();
         let old_keys = self.desk.keys.tidy(self.desk.now);
         self.desk.draft.rows.extend(old_keys);
@@ -195,17 +202,15 @@ impl Host {
         let is_due = |desk: &Desk| desk.engine.wake().is_some_and(|at| at <= desk.now);
         let mut housekeeping = is_due(&self.desk) && self.desk.now >= self.not_before;
         for _ in 0..FOLLOW_UPS_MAX {
-            self.desk.hold_unplaceable();
-            self.desk.open_gates();
             self.desk.drain();
             self.tell_ended();
-            if self.desk.draft.facts.is_none() && !housekeeping {
+            if !self.desk.engine.has_input() && !housekeeping {
                 break;
             }
             housekeeping = false;
             self.step();
         }
-        assert!(self.desk.draft.facts.is_none(), "a batch comes to an end");
+        assert!(!self.desk.engine.has_input(), "a batch comes to an end");
         self.desk.ask_solver();
         if is_due(&self.desk) {
             self.not_before = self.desk.now + HOUSEKEEPING;
@@ -220,12 +225,11 @@ impl Host {
 
     fn step(&mut self) {
         let begun = (self.desk.stopwatch)();
-        let (at, asked, decisions) = self.desk.decide();
+        let decisions = self.desk.decide();
         self.tell_ended();
         for decision in &decisions {
             self.act(decision);
         }
-        self.desk.draft.records.push(Record::Output { at, asked, decisions });
         let took = (self.desk.stopwatch)().saturating_sub(begun);
         self.desk.figures.decisions.add(took);
     }
@@ -234,17 +238,16 @@ impl Host {
         match decision {
             Decision::Start { lease, .. } => self.driver.start(&mut self.desk, *lease),
             Decision::Stop { lease, how, .. } => self.driver.stop(&mut self.desk, *lease, *how),
-            Decision::Admit { .. }
-            | Decision::Reject { .. }
+            Decision::Reject { .. }
+            | Decision::SetAside { .. }
             | Decision::Hold { .. }
-            | Decision::Extend { .. }
+            | Decision::BeginRound
             | Decision::Turns { .. }
             | Decision::Solve { .. }
             | Decision::WakeAt { .. } => {}
-            Decision::Resize { .. }
-            | Decision::SetShare { .. }
-            | Decision::Repartition { .. }
-            | Decision::SetPower { .. } => unreachable!("`supported` leaves none"),
+            Decision::Resize { .. } | Decision::Repartition { .. } | Decision::SetPower { .. } => {
+                unreachable!("no driver says yet that it can, and `verify` checks that")
+            }
         }
         self.tell_ended();
     }
@@ -252,52 +255,39 @@ impl Host {
 
 impl Desk {
     /// Takes the step that all facts since the last one ask for.
-    fn decide(&mut self) -> (Time, bool, Vec<Decision>) {
-        let events = match self.draft.facts.take() {
-            Some(events) => events,
-            None => {
-                self.engine.begin(self.now);
-                Vec::new()
-            }
-        };
-        let at = self.engine.state().now();
-        let (asked, decisions) = self.engine.propose();
-        let decisions = self.supported(decisions);
-        let decisions = self.engine.commit(asked, decisions);
+    fn decide(&mut self) -> Vec<Decision> {
+        if !self.engine.has_input() {
+            self.engine.begin(self.now);
+        }
+        let input = self.engine.end_input();
+        self.draft.records.push(input);
         self.gather();
-        self.draft.records.push(Record::Input { at, events });
-        (at, asked, decisions)
+        let proposal = self.engine.propose();
+        let (asked, violation) = (proposal.asked, proposal.violation);
+        let decisions = self.engine.commit(proposal);
+        self.gather();
+        let at = self.engine.state().now();
+        let output = Record::Output { at, asked, decisions: decisions.clone() };
+        self.draft.records.push(output);
+        if let Some(violation) = violation {
+            self.fall_back(violation);
+        }
+        decisions
     }
 
-    /// Makes decisions into ones that agents can carry out.
-    ///
-    /// A stay cannot move or change its shares while it runs: it is stopped instead and starts
-    /// anew, and starts that may rely on the room wait for the next question. What no node can
-    /// hold is not turned away, since nodes may still join.
-    fn supported(&mut self, decisions: Vec<Decision>) -> Vec<Decision> {
-        let moves = |decision: &Decision| {
-            matches!(decision, Decision::Resize { .. } | Decision::SetShare { .. })
-        };
-        let moving = decisions.iter().any(moves);
-        let supported = decisions.into_iter().filter_map(|decision| match decision {
-            Decision::Resize { lease, .. } | Decision::SetShare { lease, .. } => {
-                let (how, why) = (StopHow::Checkpoint, StopWhy::Preempted);
-                let stoppable = self.engine.state().lease(lease)?.stop.is_none();
-                stoppable.then_some(Decision::Stop { lease, how, why })
-            }
-            Decision::Start { .. } if moving => None,
-            Decision::Reject { job, reason } if is_unplaceable(reason) => {
-                self.draft.unplaceable_jobs.push((job.0, reason));
-                Some(Decision::Hold { job, reason })
-            }
-            Decision::Repartition { .. } | Decision::SetPower { .. } => None,
-            other => Some(other),
-        });
-        supported.collect()
+    /// A policy broke a rule: it is not listened to any more. The one that the operator named for
+    /// this takes over; where that is the culprit itself, nobody decides until a person says who.
+    fn fall_back(&mut self, violation: Violation) {
+        self.figures.violations += 1;
+        let culprit = self.policy.replace('\n', " ");
+        self.violation = Some(format!("{violation} (`{}`)", culprit.trim()));
+        let (number, at) = (self.next_change(), self.now.secs_f64());
+        self.effect(Effect::Changed(Change { number, at, what: Changed::Policy }));
+        if self.policy == self.settings.fallback {
+            return self.engine.mute();
+        }
+        self.policy.clone_from(&self.settings.fallback);
+        self.draft.rows.push(Row::Policy(self.policy.clone()));
+        self.later(Event::PolicyChanged { settings: self.policy.as_str().into() });
     }
-}
-
-/// Whether nodes that join later may help.
-fn is_unplaceable(reason: Reason) -> bool {
-    matches!(reason, Reason::TooLarge { .. } | Reason::NoSuchModel | Reason::NodeTooSmall { .. })
 }

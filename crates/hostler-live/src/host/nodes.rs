@@ -51,7 +51,6 @@ impl Desk {
         let draining = self.node_row(&machine.name).is_some_and(|row| row.draining);
         self.put_node(NodeRow { name: machine.name.clone(), id: id.0, token, draining, machine });
         self.fact(Event::NodeUp { node: id, spec });
-        self.release_unplaceable();
         id
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::id::JobId;
+use hostler_core::metrics::Metrics;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
 use hostler_core::replay::Replay;
@@ -15,17 +16,25 @@ use hostler_core::state::Snapshot;
 use hostler_core::units::{Span, Time};
 
 use super::desk::Draft;
+use super::estimates::Experience;
 use super::follow::Gathered;
-use super::holds::Tenants;
 use super::jobs::LiveJob;
 use super::keys::Keys;
+use super::tenants::Tenants;
 use super::tokens::Tokens;
 use super::{DEFAULT_TENANT, Desk, Figures, Host, HostError, PolicyBuilder, Settings, clock};
 use crate::driver::{AgentDriver, Driver};
+use crate::limits::FIGURES_KEPT;
 use crate::store::{Loaded, Row, Store, StoreError, TenantQuota};
 
 /// Records that are read at a time.
 const RECORDS_AT_ONCE: usize = 1_000;
+
+/// What it may mean that something cannot be read.
+const OTHER_VERSION: &str = "another version of this program may have written it";
+
+/// Those who look on at the engine of a host.
+type Watchers = (Gathered, Metrics);
 
 impl Host {
     /// Opens a host of agents on a store and recovers what is in it.
@@ -36,19 +45,25 @@ impl Host {
         now: Time,
     ) -> Result<Host, HostError> {
         let driver = Box::new(AgentDriver::new(settings.clone()));
-        Host::open_with(driver, store, builder, settings, now)
+        Host::open_with(driver, store, builder, settings, Experience::default(), now)
     }
 
-    /// The same with any driver.
+    /// The same with any driver, and with what was learnt elsewhere.
     pub fn open_with(
         mut driver: Box<dyn Driver>,
         store: Box<dyn Store>,
         builder: PolicyBuilder,
         settings: Settings,
+        experience: Experience,
         now: Time,
     ) -> Result<Host, HostError> {
-        let mut desk = Desk::open(store, builder, settings, now)?;
+        let mut desk = Desk::open(store, builder, settings, experience, now)?;
         driver.restore(&mut desk);
+        desk.predict_anew();
+        let abilities = driver.abilities();
+        if desk.state().abilities() != abilities {
+            desk.fact(Event::AbilitiesChanged { abilities });
+        }
         let clock_next = desk.now;
         let not_before = Time::ZERO;
         let mut host = Host { desk, driver, clock_next, not_before, failed: None };
@@ -76,6 +91,7 @@ impl Desk {
         mut store: Box<dyn Store>,
         builder: PolicyBuilder,
         settings: Settings,
+        experience: Experience,
         now: Time,
     ) -> Result<Desk, HostError> {
         let loaded = store.load()?;
@@ -93,11 +109,13 @@ impl Desk {
             settings,
             cluster: loaded.cluster,
             policy,
+            estimates: None,
+            violation: None,
+            experience,
+            journal_seen: 0,
             now,
             jobs: BTreeMap::new(),
             found: BTreeMap::new(),
-            dependents: BTreeMap::new(),
-            paused: BTreeMap::new(),
             tenants: Tenants::default(),
             tokens: Tokens::restore(loaded.tokens),
             groups: loaded.groups.into_iter().collect(),
@@ -117,15 +135,11 @@ impl Desk {
             stopwatch: clock::standing(),
         };
         loaded.tenants.into_iter().for_each(|row| desk.tenants.put(row));
-        desk.restore_jobs(loaded.jobs, &loaded.dependencies)?;
+        desk.restore_jobs(loaded.jobs)?;
         Ok(desk)
     }
 
-    fn restore_jobs(
-        &mut self,
-        rows: Vec<crate::store::JobRow>,
-        dependencies: &[(u32, u32)],
-    ) -> Result<(), HostError> {
+    fn restore_jobs(&mut self, rows: Vec<crate::store::JobRow>) -> Result<(), HostError> {
         let in_log: BTreeSet<u32> = self.engine.state().jobs().map(|job| job.id.0).collect();
         let in_rows: BTreeSet<u32> = rows.iter().map(|row| row.id).collect();
         if let Some(id) = in_log.symmetric_difference(&in_rows).next() {
@@ -136,37 +150,18 @@ impl Desk {
         for row in rows {
             let job = self.engine.state().job(JobId(row.id));
             let job = job.expect("compared above");
-            let (gpu_milli, leased) = (job.spec.gpu_milli(), job.lease().is_some());
-            let held = job.phase == hostler_core::job::Phase::Held;
             if self.tenants.get(&row.tenant).is_none() {
                 return Err(damaged(format!("job {} is of no known tenant", row.id)));
             }
             self.tenants.added(&row.tenant);
-            if leased {
+            if job.lease().is_some() {
                 self.tenants.leased(&row.tenant, true);
             }
             if let Some(by) = row.origin.found() {
                 self.found.insert(by.to_owned(), JobId(row.id));
             }
-            let (id, tenant) = (row.id, row.tenant.clone());
-            let mut live = LiveJob::new(row, gpu_milli);
-            live.counted = !held;
-            self.jobs.insert(id, live);
-            if !held {
-                self.tenants.counted(&tenant, gpu_milli);
-            }
+            self.jobs.insert(row.id, LiveJob::new(row));
         }
-        for (id, needed) in dependencies {
-            // One that is over has finished well, or its dependents would be over too.
-            if self.jobs.contains_key(needed)
-                && let Some(live) = self.jobs.get_mut(id)
-            {
-                live.needs.insert(*needed);
-                self.dependents.entry(*needed).or_default().insert(*id);
-            }
-        }
-        let ids: Vec<u32> = self.jobs.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.consider(id));
         Ok(())
     }
 }
@@ -177,13 +172,13 @@ fn fold(
     builder: &PolicyBuilder,
     policy: &str,
     loaded: &Loaded,
-) -> Result<(Engine<Gathered>, usize), HostError> {
+) -> Result<(Engine<Watchers>, usize), HostError> {
     let current = builder(policy).map_err(|fault| HostError::Policy { fault })?;
-    let mut engine = Engine::new(current, Gathered::default());
+    let mut engine = Engine::new(current, Watchers::default());
     let mut last = 0;
     if let Some((number, text)) = &loaded.snapshot {
         let snapshot: Snapshot = serde_json::from_str(text)
-            .map_err(|fault| damaged(format!("snapshot {number}: {fault}")))?;
+            .map_err(|fault| damaged(format!("snapshot {number}: {fault}; {OTHER_VERSION}")))?;
         engine.restore(snapshot);
         last = *number;
     }
@@ -200,7 +195,7 @@ fn fold(
             last = number;
             bytes += text.len();
             let record: Record = serde_json::from_str(&text)
-                .map_err(|fault| damaged(format!("record {number}: {fault}")))?;
+                .map_err(|fault| damaged(format!("record {number}: {fault}; {OTHER_VERSION}")))?;
             let fed = replay.feed(&record);
             fed.map_err(|fault| damaged(format!("record {number} does not follow: {fault}")))?;
         }
@@ -210,7 +205,8 @@ fn fold(
         return Err(damaged(format!("record {} is missing", last + 1)));
     }
     let mut engine = replay.into_engine();
-    engine.watch_mut().clear();
+    let metrics = Metrics::joining(engine.state()).keeping(FIGURES_KEPT);
+    *engine.watch_mut() = (Gathered::default(), metrics);
     let current: Box<dyn Policy> = builder(policy).map_err(|fault| HostError::Policy { fault })?;
     engine.replace_policy(current);
     let keep = std::sync::Arc::clone(builder);

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::{HostError, Principal};
@@ -24,7 +25,7 @@ impl Secret {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)
             .map_err(|fault| HostError::Stopped { fault: format!("no randomness: {fault}") })?;
-        Ok(Secret(format!("{PREFIX}{}", hexadecimal(&bytes))))
+        Ok(Secret(format!("{PREFIX}{}", HEXLOWER.encode(&bytes))))
     }
 
     /// The secret itself, to show it.
@@ -46,11 +47,7 @@ impl fmt::Debug for Secret {
 
 /// What is kept of a secret.
 pub fn hash_of(secret: &str) -> String {
-    hexadecimal(&Sha256::digest(secret.as_bytes()))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(secret.as_bytes()))
 }
 
 /// All tokens.

@@ -1,7 +1,9 @@
 //! What people are told: jobs, nodes, tenants and tokens as they are now.
 
-use hostler_core::id::{JobId, NodeId};
+use hostler_core::gate::Gate;
+use hostler_core::id::{JobId, NodeId, TenantId};
 use hostler_core::job::{Job, Phase};
+use hostler_core::metrics::Summary;
 use hostler_core::reason::Reason;
 use hostler_core::units::Time;
 use serde::{Deserialize, Serialize};
@@ -163,7 +165,7 @@ impl Host {
         view.expected_end = lease
             .filter(|lease| lease.expected_end != Time::NEVER)
             .map(|lease| lease.expected_end.secs_f64());
-        view.held_by = (job.phase == Phase::Held).then(|| self.held_by(live));
+        view.held_by = job.gates.first().map(held_by);
         view.reason = self.reason(id, job);
         Some(view)
     }
@@ -181,34 +183,22 @@ impl Host {
                 }
                 reason => reason.to_string(),
             },
-            Phase::Held => match self.held_by(live) {
-                HeldBy::Person => "held by a person".to_owned(),
-                HeldBy::Jobs => {
-                    let needs: Vec<String> = live.needs.iter().map(u32::to_string).collect();
-                    format!("waits until jobs are finished: {}", needs.join(", "))
-                }
-                HeldBy::Start => format!("{}; it is tried again soon", live.row.facts.reason),
-                HeldBy::Nodes => {
-                    let reason = live.unplaceable.unwrap_or_default();
-                    format!("{reason}; it waits for other nodes to join")
-                }
-                HeldBy::Quota => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
-            },
+            Phase::Held => self.held_reason(live, job),
         }
     }
 
-    /// What keeps a job from the policy.
-    fn held_by(&self, live: &LiveJob) -> HeldBy {
-        if live.row.facts.held {
-            HeldBy::Person
-        } else if !live.needs.is_empty() {
-            HeldBy::Jobs
-        } else if self.desk.paused.contains_key(&live.row.id) {
-            HeldBy::Start
-        } else if live.unplaceable.is_some() {
-            HeldBy::Nodes
-        } else {
-            HeldBy::Quota
+    /// What keeps a job from the policy, in words.
+    fn held_reason(&self, live: &LiveJob, job: &Job) -> String {
+        match job.gates.first() {
+            Some(Gate::After) => {
+                let needs = self.desk.state().needs(job.id).iter();
+                let needs: Vec<String> = needs.map(|after| after.job.0.to_string()).collect();
+                format!("waits until jobs are finished: {}", needs.join(", "))
+            }
+            Some(Gate::Pause) => format!("{}; it is tried again soon", live.row.facts.reason),
+            Some(Gate::NoNode) => format!("{}; it waits for other nodes to join", job.reason),
+            Some(Gate::Quota) => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
+            Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
         }
     }
 
@@ -299,7 +289,7 @@ impl Host {
             quota: tenant.row.quota.clone(),
             jobs: tenant.jobs,
             waiting: tenant.jobs.saturating_sub(tenant.leased),
-            gpus: tenant.gpu_milli as f64 / 1000.0,
+            gpus: self.desk.state().let_through(TenantId(tenant.row.id)) as f64 / 1000.0,
         })
     }
 
@@ -323,6 +313,16 @@ impl Host {
         &self.desk.policy
     }
 
+    /// The rule that a policy broke last, unless a person has chosen another one since.
+    pub fn violation(&self) -> Option<&str> {
+        self.desk.violation.as_deref()
+    }
+
+    /// The figures of the cluster since this daemon started, as a simulation gives them.
+    pub fn summary(&self) -> Summary {
+        self.desk.engine.watch().1.summary(self.desk.state())
+    }
+
     /// Name of this cluster.
     pub fn cluster(&self) -> &str {
         &self.desk.cluster
@@ -336,6 +336,18 @@ impl Host {
     /// Counters and histograms.
     pub fn figures(&self) -> &Figures {
         &self.desk.figures
+    }
+}
+
+/// What keeps a job from the policy, for people.
+fn held_by(gate: Gate) -> HeldBy {
+    match gate {
+        Gate::Person => HeldBy::Person,
+        Gate::After => HeldBy::Jobs,
+        Gate::Pause => HeldBy::Start,
+        Gate::NoNode => HeldBy::Nodes,
+        Gate::Array => HeldBy::Array,
+        Gate::Quota => HeldBy::Quota,
     }
 }
 

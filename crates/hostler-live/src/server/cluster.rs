@@ -105,7 +105,11 @@ async fn set_draining(
     responses((status = 200, description = "Its settings.", body = PolicyText)),
 )]
 pub async fn policy(State(app): State<App>, _: Caller<Look>) -> Result<Json<PolicyText>, ApiFault> {
-    Ok(Json(PolicyText { toml: app.host.read(|host| host.policy().to_owned()).await? }))
+    let text = app.host.read(|host| PolicyText {
+        toml: host.policy().to_owned(),
+        violation: host.violation().map(str::to_owned),
+    });
+    Ok(Json(text.await?))
 }
 
 /// Lets another policy decide from now on.

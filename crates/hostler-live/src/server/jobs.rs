@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
@@ -240,6 +241,6 @@ pub(super) fn with_version(job: JobView) -> Response {
 /// and how far a job is change without a change of the job.
 fn etag(job: &JobView) -> String {
     let shown = serde_json::to_vec(job).expect("a job is plain data");
-    let mark: String = Sha256::digest(shown).iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let mark = HEXLOWER.encode(&Sha256::digest(shown)[..8]);
     format!("\"{}-{mark}\"", job.version)
 }

@@ -9,6 +9,8 @@ use axum::response::{IntoResponse, Response};
 use super::App;
 use super::access::{Caller, Look};
 use super::fault::ApiFault;
+use hostler_core::metrics::Summary;
+
 use crate::host::{Figures, Histogram};
 use crate::job::JobState;
 
@@ -20,6 +22,7 @@ struct Measured {
     gpus: f64,
     gpus_used: f64,
     agents: usize,
+    summary: Summary,
 }
 
 /// Shows figures in Prometheus' text format.
@@ -41,6 +44,7 @@ pub async fn metrics(State(app): State<App>, _: Caller<Look>) -> Result<Response
             gpus: nodes.iter().map(|node| f64::from(node.gpus)).sum(),
             gpus_used: nodes.iter().map(|node| node.gpus_used).sum(),
             agents: host.connected_agents(),
+            summary: host.summary(),
         }
     });
     let text = page(&measured.await?);
@@ -49,7 +53,7 @@ pub async fn metrics(State(app): State<App>, _: Caller<Look>) -> Result<Response
 }
 
 fn page(measured: &Measured) -> String {
-    let Measured { figures, jobs, nodes, gpus, gpus_used, agents } = measured;
+    let Measured { figures, jobs, nodes, gpus, gpus_used, agents, summary } = measured;
     let mut page = Page::default();
     page.histogram("decision_seconds", "Time of a step, the policy included.", &figures.decisions);
     page.histogram("commit_seconds", "Time of a durable commit.", &figures.commits);
@@ -72,6 +76,8 @@ fn page(measured: &Measured) -> String {
     page.value("jobs_submitted_total", "counter", "Jobs taken in.", figures.submitted as f64);
     page.value("commands_total", "counter", "Commands taken in.", figures.commands as f64);
     page.value("starts_total", "counter", "Start orders given.", figures.starts as f64);
+    let violations = figures.violations as f64;
+    page.value("policy_violations_total", "counter", "Rules that policies broke.", violations);
     let given_up = figures.nodes_given_up as f64;
     page.value("nodes_given_up_total", "counter", "Nodes given up as silent.", given_up);
     page.value(
@@ -80,6 +86,7 @@ fn page(measured: &Measured) -> String {
         "Number of the last record of the log.",
         figures.records as f64,
     );
+    page.run(summary);
     page.0
 }
 
@@ -102,6 +109,17 @@ impl Page {
     fn head(&mut self, measure: &str, kind: &str, help: &str) {
         writeln!(self.0, "# HELP hostler_{measure} {help}\n# TYPE hostler_{measure} {kind}")
             .expect("writing to a string");
+    }
+
+    /// The figures that a simulation gives, under the same names; since the daemon started.
+    fn run(&mut self, summary: &Summary) {
+        let figures = serde_json::to_value(summary).unwrap_or_default();
+        for (figure, value) in figures.as_object().into_iter().flatten() {
+            if let Some(value) = value.as_f64() {
+                let help = format!("As `{figure}` of a simulation.");
+                self.value(&format!("run_{figure}"), "gauge", &help, value);
+            }
+        }
     }
 
     fn value(&mut self, measure: &str, kind: &str, help: &str, value: f64) {

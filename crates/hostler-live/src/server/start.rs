@@ -18,9 +18,10 @@ use super::health::Pulse;
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
 use super::{App, Parts, listen, paths, router};
+use crate::driver::AgentDriver;
 use crate::host::{
-    self, Command, DEFAULT_TENANT, Host, HostError, HostHandle, HostThread, PolicyBuilder,
-    Principal, Secret, TokenView,
+    self, Command, DEFAULT_TENANT, Experience, Host, HostError, HostHandle, HostThread,
+    PolicyBuilder, Principal, Secret, TokenView,
 };
 use crate::limits::{CALLERS_MAX, GUESSES_PART, STREAMS_MAX};
 use crate::store::{self, Batch, Role, Row, StoreError, TokenRow};
@@ -44,6 +45,8 @@ pub struct Settings {
     pub host: host::Settings,
     /// Makes policies.
     pub policies: PolicyBuilder,
+    /// What was learnt elsewhere.
+    pub experience: Experience,
 }
 
 /// How callers know the daemon.
@@ -111,7 +114,8 @@ pub struct Running {
 
 /// Opens the store, recovers the host and listens.
 pub async fn start(settings: Settings) -> Result<Running, ServeError> {
-    let Settings { data, store, listen: wanted, certificate, rate, host, policies } = settings;
+    let Settings { data, store, listen: wanted, certificate, rate, .. } = settings;
+    let Settings { host, policies, experience, .. } = settings;
     if matches!(certificate, Certificate::None) && !wanted.ip().is_loopback() {
         return Err(ServeError::Plain { address: wanted });
     }
@@ -119,7 +123,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     // Reading a long log takes a while, and the client of PostgreSQL does not work on a thread
     // that drives tasks.
     let folder = data.clone();
-    let opening = move || open(&folder, store.as_deref(), policies, host);
+    let opening = move || open(&folder, store.as_deref(), policies, experience, host);
     let opened = tokio::task::spawn_blocking(opening).await;
     let (handle, thread) = opened.map_err(|_| panicked())??;
     let identity = match certificate {
@@ -157,10 +161,12 @@ fn open(
     data: &Path,
     store: Option<&str>,
     policies: PolicyBuilder,
+    experience: Experience,
     settings: host::Settings,
 ) -> Result<(HostHandle, HostThread), ServeError> {
     let store = store::open(data, store)?;
-    let opened = Host::open(store, policies, settings, now())?;
+    let driver = Box::new(AgentDriver::new(settings.clone()));
+    let opened = Host::open_with(driver, store, policies, settings, experience, now())?;
     Ok(HostThread::start(opened)?)
 }
 

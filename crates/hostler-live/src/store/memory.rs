@@ -182,8 +182,6 @@ impl Content {
                 let before = before.expect("the job was added before");
                 assert_eq!(before.ended, None, "job {} ends once", job.id);
             }
-            Row::DependencyAdded(job, needs) => rest.dependencies.push((*job, *needs)),
-            Row::DependenciesGone(job) => rest.dependencies.retain(|(waits, _)| waits != job),
             Row::Token(token) => {
                 rest.tokens.retain(|known| known.id != token.id);
                 rest.tokens.push(token.clone());

@@ -14,6 +14,8 @@ pub mod sqlite;
 
 use std::path::PathBuf;
 
+use data_encoding::HEXLOWER;
+
 pub use copy::{Copied, Place, copy};
 pub use rows::{
     Batch, JobFacts, JobOrigin, JobRow, KeyRow, Loaded, NodeRow, Role, Row, TenantQuota, TenantRow,
@@ -175,5 +177,5 @@ fn cluster_name() -> String {
     let mut bytes = [0; 16];
     // Only compared with itself: a system without randomness still gets a store.
     let _ = getrandom::fill(&mut bytes);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&bytes)
 }

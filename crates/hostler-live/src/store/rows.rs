@@ -105,8 +105,8 @@ pub struct JobFacts {
     pub steps_total: Option<u64>,
     /// Index in its array.
     pub array_index: Option<u32>,
-    /// Whether a person holds it.
-    pub held: bool,
+    /// What it took at reference speed, in microseconds, once it finished.
+    pub run: Option<u64>,
     /// Why it ended as it did, in words.
     pub reason: String,
 }
@@ -198,10 +198,6 @@ pub enum Row {
     JobAdded(Box<JobRow>),
     /// A job that changed; its request stays.
     JobChanged(Box<JobRow>),
-    /// The first job waits for the second.
-    DependencyAdded(u32, u32),
-    /// A job waits for nothing any more.
-    DependenciesGone(u32),
     /// A token that is new or changed.
     Token(TokenRow),
     /// A tenant that is new or changed.
@@ -256,8 +252,6 @@ pub struct Loaded {
     pub last_record: u64,
     /// Jobs that are not over, ascending.
     pub jobs: Vec<JobRow>,
-    /// Who waits for whom.
-    pub dependencies: Vec<(u32, u32)>,
     /// Tokens, ascending.
     pub tokens: Vec<TokenRow>,
     /// Tenants, ascending.

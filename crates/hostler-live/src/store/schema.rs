@@ -18,8 +18,6 @@ pub(super) const CREATE: &[&str] = &[
     "CREATE INDEX jobs_ended ON jobs (ended) WHERE ended IS NOT NULL",
     "CREATE INDEX jobs_tenant ON jobs (tenant, id)",
     JOBS_FOUND,
-    "CREATE TABLE dependencies (job BIGINT NOT NULL, needs BIGINT NOT NULL, \
-     PRIMARY KEY (job, needs))",
     "CREATE TABLE tokens (id BIGINT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, role TEXT NOT NULL, \
      tenant TEXT NOT NULL, name TEXT NOT NULL, created BIGINT NOT NULL, revoked BIGINT, \
      one_time BIGINT NOT NULL)",
@@ -64,7 +62,6 @@ pub(super) const TABLES: &[SchemaTable] = &[
                   found",
         key: Key::Number("id"),
     },
-    SchemaTable { name: "dependencies", columns: "job, needs", key: Key::Words },
     SchemaTable {
         name: "tokens",
         columns: "id, hash, role, tenant, name, created, revoked, one_time",
@@ -90,6 +87,8 @@ pub(super) const MIGRATE: &[&[&str]] = &[&[
     "INSERT INTO nodes (name, id, token, draining, machine) \
      SELECT name, id, token, draining, machine FROM nodes_before",
     "DROP TABLE nodes_before",
+    // What a job comes after is in the log.
+    "DROP TABLE dependencies",
 ]];
 
 pub(super) const LOG_ADD: &str = "INSERT INTO log (number, record, digest) VALUES ($1, $2, $3)";
@@ -109,11 +108,6 @@ pub(super) const JOB_CHANGE: &str =
     "UPDATE jobs SET version = $1, state = $2, ended = $3, facts = $4 WHERE id = $5";
 pub(super) const JOB_COLUMNS: &str = "SELECT id, version, tenant, owner, state, submitted, ended, \
                                       array_of, request, facts, found FROM jobs";
-pub(super) const DEPENDENCY_ADD: &str =
-    "INSERT INTO dependencies (job, needs) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-pub(super) const DEPENDENCIES_DROP: &str = "DELETE FROM dependencies WHERE job = $1";
-pub(super) const DEPENDENCIES_READ: &str =
-    "SELECT job, needs FROM dependencies ORDER BY job, needs";
 pub(super) const TOKEN_PUT: &str = "\
      INSERT INTO tokens (id, hash, role, tenant, name, created, revoked, one_time) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \

@@ -1,5 +1,6 @@
 //! The store over any SQL database: what is written and read, but not how to reach it.
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -140,9 +141,6 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             snapshot,
             last_record: last,
             jobs: read(database, &jobs, &[], job_row)?,
-            dependencies: read(database, schema::DEPENDENCIES_READ, &[], |row| {
-                Ok((row.number()?, row.number()?))
-            })?,
             tokens: read(database, schema::TOKENS_READ, &[], token_row)?,
             tenants: read(database, schema::TENANTS_READ, &[], |row| {
                 Ok(TenantRow { id: row.number()?, name: row.text()?, quota: row.json()? })
@@ -221,10 +219,6 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
             let values = [version, state, ended, facts, job.id.into()];
             database.execute(schema::JOB_CHANGE, &values)
         }
-        Row::DependencyAdded(job, needs) => {
-            database.execute(schema::DEPENDENCY_ADD, &[(*job).into(), (*needs).into()])
-        }
-        Row::DependenciesGone(job) => database.execute(schema::DEPENDENCIES_DROP, &[(*job).into()]),
         Row::Token(token) => database.execute(schema::TOKEN_PUT, &token_values(token)),
         Row::Tenant(TenantRow { id, name, quota }) => {
             database.execute(schema::TENANT_PUT, &[(*id).into(), name.as_str().into(), json(quota)])
@@ -490,8 +484,7 @@ fn key_values(key: &KeyRow) -> [Value; 6] {
 
 /// First half of the SHA-256, which tells damage; it is no protection against forgery.
 fn digest(text: &str) -> String {
-    let bytes = Sha256::digest(text.as_bytes());
-    bytes[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..16])
 }
 
 fn json(value: &impl Serialize) -> Value {

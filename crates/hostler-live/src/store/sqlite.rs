@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_and_loses_nothing() {
-        let folder = std::env::temp_dir().join(format!("hostler-full-{}", std::process::id()));
-        let mut store = open_small(&folder, 60).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open_small(folder.path(), 60).unwrap();
         let record = |number| vec![(number, "x".repeat(5_000))];
         let mut last = 0;
         let fault = loop {
@@ -215,9 +215,8 @@ mod tests {
         assert!(matches!(fault, StoreError::Full { .. }), "{fault:?}");
         assert!(last > 3, "{last} records fitted");
         drop(store);
-        let mut store = open(&folder).unwrap();
+        let mut store = open(folder.path()).unwrap();
         assert_eq!(store.records(0, 1_000).unwrap().len() as u64, last);
         store.commit(&Batch { records: record(last + 1), ..Batch::default() }).unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

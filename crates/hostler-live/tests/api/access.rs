@@ -1,6 +1,7 @@
 //! Who may do what: every role with every path, and what surrounds it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use expect_test::expect;
@@ -11,7 +12,7 @@ use hostler_live::server::{self, ADMIN_TOKEN, Certificate};
 use hostler_live::store::Role;
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, ask, folder, job, runtime, settings, submit};
+use crate::daemon::{Daemon, ask, job, runtime, settings, submit};
 
 #[test]
 fn every_role_may_do_what_it_should_and_nothing_else() {
@@ -190,19 +191,20 @@ fn an_admin_can_always_come_in() {
 
 #[test]
 fn an_admin_who_lost_the_token_gets_another_while_the_daemon_does_not_run() {
-    let folder = folder();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     let runtime = runtime();
-    let start = || runtime.block_on(server::start(settings(folder.clone(), Certificate::None)));
+    let start = || runtime.block_on(server::start(settings(folder, Certificate::None)));
     runtime.block_on(start().unwrap().stop()).unwrap();
-    let file = server::reset_admin(&folder, None).unwrap();
+    let file = server::reset_admin(folder, None).unwrap();
     let token = std::fs::read_to_string(file).unwrap();
     let running = start().unwrap();
     assert_eq!(running.first_token(), None);
     let access = Access::new(&running.url(), &token, None).unwrap();
     assert!(Client::new(access).unwrap().get::<Value>("/tokens").is_ok());
     runtime.block_on(running.stop()).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert!(server::reset_admin(&folder, None).is_err(), "there is no store");
+    std::fs::remove_dir_all(folder).unwrap();
+    assert!(server::reset_admin(folder, None).is_err(), "there is no store");
 }
 
 #[test]
@@ -222,7 +224,7 @@ fn a_certificate_is_made_kept_private_and_pinned() {
 
 #[test]
 fn without_tls_only_loopback_is_served() {
-    let mut settings = settings(folder(), Certificate::None);
+    let mut settings = settings(Path::new("unused"), Certificate::None);
     settings.listen = SocketAddr::from(([0, 0, 0, 0], 0));
     let refused = runtime().block_on(server::start(settings)).err().unwrap();
     expect!["`--plain` is for loopback only, not for `0.0.0.0:0`; leave it out"]

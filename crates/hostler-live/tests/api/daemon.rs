@@ -1,9 +1,8 @@
 //! A real daemon on loopback with a real store, for one test.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use hostler_live::api::{Accepted, MadeToken, NewToken};
 use hostler_live::client::{Access, Ask, Client, HttpAnswer, Method};
@@ -12,41 +11,31 @@ use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate, Running, ServeError, Settings};
 use hostler_live::store::Role;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-
-static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
 /// A daemon and the token of its first admin.
 pub struct Daemon {
     runtime: Runtime,
     running: Option<Running>,
-    folder: PathBuf,
+    folder: TempDir,
     pub admin: String,
 }
 
 /// How the daemons of tests run.
-pub fn settings(folder: PathBuf, certificate: Certificate) -> Settings {
+pub fn settings(folder: &Path, certificate: Certificate) -> Settings {
     Settings {
-        data: folder,
+        data: folder.to_owned(),
         store: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         certificate,
         rate: Rate { per_second: 10_000.0, burst: 10_000.0 },
-        host: host::Settings::new("kind = \"fifo-backfill\"\n"),
+        experience: host::Experience::default(),
+        host: host::Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
         policies: Arc::new(|text| {
             hostler_policies::builtin().from_toml(text).map_err(|e| e.to_string())
         }),
     }
-}
-
-/// A fresh folder.
-pub fn folder() -> PathBuf {
-    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-    let name = format!("hostler-api-{}-{number}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    // Left over from a process with the same number.
-    let _ = std::fs::remove_dir_all(&folder);
-    folder
 }
 
 /// A runtime for daemons.
@@ -56,17 +45,18 @@ pub fn runtime() -> Runtime {
 
 impl Daemon {
     pub fn start(certificate: Certificate) -> Daemon {
-        Daemon::set_up(settings(folder(), certificate))
+        Daemon::set_up(certificate, Rate { per_second: 10_000.0, burst: 10_000.0 })
     }
 
     /// A daemon that hears so many requests a second of each token.
     pub fn with_rate(per_second: f64) -> Daemon {
         let rate = Rate { per_second, burst: per_second };
-        Daemon::set_up(Settings { rate, ..settings(folder(), Certificate::None) })
+        Daemon::set_up(Certificate::None, rate)
     }
 
-    fn set_up(settings: Settings) -> Daemon {
-        let (runtime, folder) = (runtime(), settings.data.clone());
+    fn set_up(certificate: Certificate, rate: Rate) -> Daemon {
+        let (runtime, folder) = (runtime(), tempfile::tempdir().expect("there is a disk"));
+        let settings = Settings { rate, ..settings(folder.path(), certificate) };
         let running = runtime.block_on(server::start(settings));
         let running = running.expect("the daemon works");
         let admin = running.first_token().expect("a new store has no admin").to_owned();
@@ -81,8 +71,8 @@ impl Daemon {
         self.running.as_ref().expect("it runs")
     }
 
-    pub fn data(&self) -> &std::path::Path {
-        &self.folder
+    pub fn data(&self) -> &Path {
+        self.folder.path()
     }
 
     pub fn client(&self, token: &str) -> Client {
@@ -105,7 +95,7 @@ impl Daemon {
     pub fn again(mut self) -> Daemon {
         let running = self.running.take().expect("it runs");
         self.runtime.block_on(running.stop()).expect("the daemon works");
-        let settings = settings(self.folder.clone(), Certificate::None);
+        let settings = settings(self.folder.path(), Certificate::None);
         let running: Result<Running, ServeError> = self.runtime.block_on(server::start(settings));
         self.running = Some(running.expect("the daemon works"));
         self
@@ -118,7 +108,6 @@ impl Drop for Daemon {
             let stopped = self.runtime.block_on(running.stop());
             assert!(stopped.is_ok() || std::thread::panicking(), "{stopped:?}");
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

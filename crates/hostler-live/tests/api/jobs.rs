@@ -223,14 +223,15 @@ fn quotas_policies_and_holds_are_set_and_survive_a_restart() {
     let mut admin = daemon.admin();
     let quota = json!({ "jobs_max": 1 });
     let _: Value = admin.put("/tenants/default", &quota).unwrap();
-    let _: Value = admin.put("/policy", &json!({ "toml": "kind = 'sjf'\n" })).unwrap();
+    let sjf = "kind = 'sjf'\nestimate = 'median'\n";
+    let _: Value = admin.put("/policy", &json!({ "toml": sjf })).unwrap();
     let id = submit(&mut admin);
     let _: JobView = admin.post(&format!("/jobs/{id}/hold"), &()).unwrap();
     let daemon = daemon.again();
     let mut admin = daemon.admin();
     assert_eq!(ask(&mut admin, Method::POST, "/jobs", &[], Some(&job())).status, 429);
     let policy: Value = admin.get("/policy").unwrap();
-    assert_eq!(policy["toml"], "kind = 'sjf'\n");
+    assert_eq!(policy["toml"], sjf);
     let held: JobView = admin.get(&format!("/jobs/{id}")).unwrap();
     assert_eq!((held.state, held.reason.as_str()), (JobState::Held, "held by a person"));
     let let_go: JobView = admin.post(&format!("/jobs/{id}/release"), &()).unwrap();
@@ -245,8 +246,8 @@ fn what_would_be_ignored_is_refused() {
         let answer = ask(&mut admin, Method::PUT, path, &[], Some(&body));
         (answer.status.as_u16(), text(&answer.body))
     };
-    for head in ["", "[policy]\n"] {
-        let toml = format!("{head}kind = 'sjf'\nestimate = 'median'\n");
+    for estimate in ["", "estimate = 'oracle'\n", "estimate = 'trained'\n"] {
+        let toml = format!("kind = 'sjf'\n{estimate}");
         let (status, words) = put("/policy", json!({ "toml": toml }));
         assert_eq!(status, 400, "{words}");
         assert!(words.contains("invalid `estimate`"), "{words}");

@@ -89,10 +89,10 @@ pub fn admin() -> Principal {
 pub fn policy(dice: &mut Dice) -> String {
     let policies = [
         "kind = 'fifo'",
-        "kind = 'fifo-backfill'",
+        "kind = 'fifo-backfill'\nestimate = 'user'",
         "kind = 'priority'\npreempt = true",
-        "kind = 'sjf'",
-        "kind = 'srtf'",
+        "kind = 'sjf'\nestimate = 'median'",
+        "kind = 'srtf'\nestimate = 'user'",
         "kind = 'max-min-fairness'\nround_secs = 5",
         "kind = 'finish-time-fairness'\nround_secs = 8",
     ];

@@ -338,7 +338,11 @@ impl World {
         self.inbox.clear();
         host.state().audit();
         if in_step {
-            let again = open(&self.disk, Settings::new("kind = \"fifo-backfill\"\n"), self.now);
+            let again = open(
+                &self.disk,
+                Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
+                self.now,
+            );
             assert!(again.state() == host.state(), "memory and store differ");
         }
         let open: Vec<u64> = self.connections.keys().copied().collect();

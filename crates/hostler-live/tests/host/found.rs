@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use hostler_core::ability::Abilities;
 use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::units::{Span, Time};
 use hostler_live::driver::{Driver, NodeStatus, OutputRead, Word};
 use hostler_live::host::{
-    Command, Desk, Effect, FoundJob, Host, HostError, Input, JobFilter, Principal, Settings,
+    Command, Desk, Effect, Experience, FoundJob, Host, HostError, Input, JobFilter, Principal,
+    Settings,
 };
 use hostler_live::job::{JobRequest, JobState};
 use hostler_live::store::memory::Disk;
@@ -45,7 +47,8 @@ impl Manager {
     }
 }
 
-/// Looks at everything on every tick and has no memory at all.
+/// Looks at everything on every tick and has no memory at all. Its manager cannot fail between an
+/// order and the commit, so that orders need not wait as effects.
 struct Finder(Manager);
 
 impl Finder {
@@ -90,6 +93,10 @@ fn called(desk: &Desk, lease: LeaseId) -> String {
 }
 
 impl Driver for Finder {
+    fn abilities(&self) -> Abilities {
+        Abilities { resize: false, power: false, repartition: false, ..Abilities::default() }
+    }
+
     fn restore(&mut self, _: &mut Desk) {}
 
     fn hear(&mut self, _: &mut Desk, _: Word) {}
@@ -123,7 +130,9 @@ impl Driver for Finder {
     }
 
     fn drain(&mut self, desk: &mut Desk, node: NodeId) {
-        desk.fact(Event::NodeDrain { node, draining: true });
+        let name = &desk.state().node(node).spec.name;
+        let draining = desk.node_row(name).unwrap().draining;
+        desk.fact(Event::NodeDrain { node, draining });
     }
 
     fn revoked(&mut self, _: &mut Desk, _: u32) {}
@@ -142,10 +151,12 @@ impl Driver for Finder {
 }
 
 fn open(manager: &Manager, disk: &Disk, now: u64) -> Host {
-    let builder = |text: &str| hostler_policies::from_toml(text).map_err(|fault| fault.to_string());
+    let builder =
+        |text: &str| hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string());
     let (driver, store) = (Box::new(Finder(manager.clone())), Box::new(disk.store()));
-    let settings = Settings::default();
-    Host::open_with(driver, store, Arc::new(builder), settings, Time::from_secs(now)).unwrap()
+    let settings = Settings::new("kind = 'fifo'");
+    let (experience, now) = (Experience::default(), Time::from_secs(now));
+    Host::open_with(driver, store, Arc::new(builder), settings, experience, now).unwrap()
 }
 
 fn look(host: &mut Host, now: u64) {

@@ -55,6 +55,7 @@ fn steps_tell_the_speed_of_a_group_and_a_restart_remembers_it() {
 
 /// All GPUs are free for both: where nothing is known the K80 is as good as the V100.
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is recorded text")]
 fn a_policy_goes_by_the_speeds_that_jobs_have_shown() {
     check(
         "

@@ -105,6 +105,11 @@ impl Theatre {
                 }
             }
             ["speeds"] => self.show_speeds(),
+            ["deciding"] => {
+                let policy = self.host.policy().trim().replace('\n', " ");
+                let (violation, count) = (self.host.violation(), self.host.figures().violations);
+                writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
+            }
             ["nodes"] => {
                 for node in self.host.nodes() {
                     let (name, health) = (&node.name, &node.health);
@@ -249,14 +254,15 @@ impl Theatre {
 }
 
 fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
-    let builder =
-        |text: &str| hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string());
+    let mut registry = hostler_policies::builtin();
+    crate::violations::register_rogues(&mut registry);
+    let builder = move |text: &str| registry.from_toml(text).map_err(|fault| fault.to_string());
     let settings = Settings {
         fence: Span::from_secs(fence_secs),
         dead: Span::from_secs(fence_secs + 60),
         snapshot_bytes: 3_000,
         keys_max: 3,
-        ..Settings::new("kind = \"fifo-backfill\"\n")
+        ..Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n")
     };
     let store = Box::new(disk.store());
     Host::open(store, Arc::new(builder), settings, Time::from_secs(now)).unwrap()

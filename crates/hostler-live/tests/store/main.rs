@@ -14,12 +14,13 @@ use hostler_live::store::{
     SCHEMA_VERSION, Store, StoreError, TenantQuota, TenantRow, TokenRow,
 };
 use hostler_live::wire::Machine;
+use tempfile::tempdir;
 
-use server::{Folder, Server};
+use server::Server;
 
 /// Plays a story on every kind of store; what it tells must be the same on all.
 fn on_all(story: impl Fn(&mut dyn FnMut() -> Box<dyn Store>) -> String, expected: Expect) {
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let on_file = story(&mut || store::open(folder.path(), None).unwrap());
     let disk = Disk::default();
     assert_eq!(story(&mut || Box::new(disk.store())), on_file);
@@ -85,7 +86,6 @@ fn everything() -> Vec<Row> {
         Row::JobAdded(Box::new(job(1, "physics", None))),
         Row::JobAdded(Box::new(job(2, "physics", None))),
         Row::JobAdded(Box::new(found_job())),
-        Row::DependencyAdded(2, 1),
         Row::Token(token.clone()),
         Row::Token(TokenRow { revoked: Some(8), ..token }),
         Row::Tenant(tenant),
@@ -120,10 +120,9 @@ fn what_is_committed_is_there_after_a_restart() {
         store.commit(&Batch { rows: vec![one], ..Batch::default() }).unwrap();
         let kept: Vec<String> = store.load().unwrap().keys.into_iter().map(|key| key.key).collect();
         assert_eq!(kept, ["later"]);
-        let rows = vec![Row::KeysGone(10), Row::DependenciesGone(2)];
+        let rows = vec![Row::KeysGone(10)];
         store.commit(&Batch { rows, ..Batch::default() }).unwrap();
-        let again = store.load().unwrap();
-        assert_eq!((again.dependencies.len(), again.keys.len()), (0, 0));
+        assert_eq!(store.load().unwrap().keys.len(), 0);
         loaded
     };
     let disk = Disk::default();
@@ -131,7 +130,7 @@ fn what_is_committed_is_there_after_a_restart() {
     assert_eq!(expected.jobs, [job(1, "physics", None), job(2, "physics", None), found_job()]);
     assert_eq!(expected.tokens[0].revoked, Some(8));
     assert_eq!(expected.fence, Some(900_000_000));
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     assert_eq!(story(&mut || store::open(folder.path(), None).unwrap()), expected);
     if let Some(server) = Server::start() {
         let address = server.address();
@@ -156,7 +155,7 @@ fn a_batch_that_fails_leaves_nothing_behind() {
         let loaded = store.load().unwrap();
         format!("refused {refused}, {} jobs, record {}\n", loaded.jobs.len(), loaded.last_record)
     };
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let expected = "refused true, 0 jobs, record 0\n";
     assert_eq!(tell(&mut || store::open(folder.path(), None).unwrap()), expected);
     if let Some(server) = Server::start() {
@@ -223,7 +222,7 @@ fn history_is_filtered_and_comes_in_pages() {
 
 #[test]
 fn a_second_process_is_kept_out() {
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let first = store::open(folder.path(), None).unwrap();
     let second = store::open(folder.path(), None).err();
     assert!(matches!(second, Some(StoreError::InUse { .. })), "{second:?}");
@@ -238,7 +237,7 @@ fn a_second_process_is_kept_out() {
 
 #[test]
 fn a_writer_notices_that_it_lost_its_lock_without_writing() {
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     store::open(folder.path(), None).unwrap().check().unwrap();
     let Some(server) = Server::start() else { return };
     let mut first = store::open(folder.path(), Some(&server.address())).unwrap();
@@ -255,7 +254,7 @@ fn a_writer_notices_that_it_lost_its_lock_without_writing() {
 
 #[test]
 fn a_newer_schema_is_refused() {
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     drop(store::open(folder.path(), None).unwrap());
     let change = "UPDATE meta SET value = '99' WHERE name = 'schema'";
     let file = rusqlite::Connection::open(folder.path().join("hostler.db")).unwrap();
@@ -326,7 +325,7 @@ fn a_store_of_the_first_version_gets_room_for_what_drivers_find() {
         assert_eq!(after.jobs, [job(1, "physics", None), found_job()]);
         assert_eq!(after.nodes, [node("n1", 0, None), node("n2", 1, None)]);
     };
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let file = rusqlite::Connection::open(folder.path().join("hostler.db")).unwrap();
     file.execute_batch(FIRST_VERSION).unwrap();
     drop(file);
@@ -338,7 +337,7 @@ fn a_store_of_the_first_version_gets_room_for_what_drivers_find() {
 
 #[test]
 fn a_file_that_was_torn_is_found_out() {
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let mut store = store::open(folder.path(), None).unwrap();
     for number in 1..200 {
         let records = vec![(number, format!("record {number} {}", "x".repeat(300)))];
@@ -371,7 +370,7 @@ fn a_file_that_was_torn_is_found_out() {
 #[test]
 fn secrets_of_jobs_are_for_the_daemon_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let mut store = store::open(folder.path(), None).unwrap();
     let row = Row::JobAdded(Box::new(job(1, "physics", None)));
     store.commit(&Batch { rows: vec![row], ..Batch::default() }).unwrap();
@@ -384,7 +383,7 @@ fn secrets_of_jobs_are_for_the_daemon_alone() {
 #[test]
 fn a_lost_connection_is_told_from_other_faults() {
     let Some(server) = Server::start() else { return };
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let mut store = store::open(folder.path(), Some(&server.address())).unwrap();
     server.stop();
     let records = vec![(1, "first".to_owned())];
@@ -395,7 +394,7 @@ fn a_lost_connection_is_told_from_other_faults() {
 
 #[test]
 fn a_store_is_copied_to_a_server_and_back_whole() {
-    let (old, new) = (Folder::new(), Folder::new());
+    let (old, new) = (tempdir().unwrap(), tempdir().unwrap());
     let (from, back) = (Place::Folder(old.path().into()), Place::Folder(new.path().into()));
     assert!(matches!(store::copy(&from, &back), Err(StoreError::Missing { .. })));
     // More records than are read at a time.
@@ -435,7 +434,7 @@ fn a_store_is_copied_to_a_server_and_back_whole() {
 #[test]
 fn a_reader_connects_again_and_the_writer_does_not() {
     let Some(server) = Server::start() else { return };
-    let folder = Folder::new();
+    let folder = tempdir().unwrap();
     let mut store = store::open(folder.path(), Some(&server.address())).unwrap();
     let first = Batch { records: vec![(1, "first".to_owned())], ..Batch::default() };
     store.commit(&first).unwrap();

@@ -1,38 +1,14 @@
-//! A private PostgreSQL server in a folder of its own, and such folders.
+//! A private PostgreSQL server in a folder of its own.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes away with its owner.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Folder {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hostler-store-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left is in the folder for temporary files anyway.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use tempfile::TempDir;
 
 /// A PostgreSQL server that listens on a Unix socket in its folder.
 pub struct Server {
-    folder: Folder,
+    folder: TempDir,
     programs: PathBuf,
 }
 
@@ -43,7 +19,7 @@ impl Server {
             eprintln!("skipped on PostgreSQL: it is not installed");
             return None;
         };
-        let folder = Folder::new();
+        let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         let server = Server { folder, programs };
         let data = server.data();

@@ -9,16 +9,6 @@ use std::collections::BTreeMap;
 use super::{AllocateError, Inner, Instance, JobRow, RateKnowledge, proportional_rates};
 use crate::limits::PACKED_CLASSES_MAX;
 
-/// How a policy that sees no difference between types takes the rates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reference {
-    /// The mean over the GPUs of the cluster.
-    #[default]
-    Mean,
-    /// The rate on this type, wherever the job runs. 0 there counts as the mean.
-    Type(usize),
-}
-
 /// The rates that a policy goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speeds {
@@ -26,8 +16,8 @@ pub(super) enum Speeds {
     Measured,
     /// 1 everywhere.
     Equal,
-    /// One speed of the job's own everywhere.
-    Own(Reference),
+    /// The mean over the GPUs of the cluster, everywhere.
+    Mean,
 }
 
 impl Speeds {
@@ -37,12 +27,8 @@ impl Speeds {
     }
 
     /// One own speed where types do not count.
-    pub fn own(rate_knowledge: RateKnowledge, reference: Reference) -> Speeds {
-        if rate_knowledge == RateKnowledge::Agnostic {
-            Speeds::Own(reference)
-        } else {
-            Speeds::Measured
-        }
+    pub fn own(rate_knowledge: RateKnowledge) -> Speeds {
+        if rate_knowledge == RateKnowledge::Agnostic { Speeds::Mean } else { Speeds::Measured }
     }
 
     /// The instance as the policy sees it.
@@ -55,10 +41,7 @@ impl Speeds {
         for (job, mean) in seen.jobs.iter_mut().zip(mean) {
             let speed = match self {
                 Speeds::Measured | Speeds::Equal => 1.0,
-                Speeds::Own(Reference::Mean) => mean,
-                Speeds::Own(Reference::Type(gpu)) => {
-                    job.rates.get(gpu).copied().filter(|&rate| rate > 0.0).unwrap_or(mean)
-                }
+                Speeds::Mean => mean,
             };
             job.rates.fill(speed);
         }
@@ -68,7 +51,7 @@ impl Speeds {
 
 /// What tells two jobs apart, beyond rates, gang and weight.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Traits {
+pub struct Traits {
     /// How they behave in pairs.
     pub pairs: bool,
     /// Steps left, age and credit.
@@ -77,13 +60,11 @@ pub(super) struct Traits {
     pub deadline: bool,
     /// Their entity, and their place in it where it matters.
     pub entity: bool,
-    /// Everything: each job is a class of its own, and programmes are in published units.
-    pub apart: bool,
 }
 
 /// Jobs that are alike.
 #[derive(Clone, Debug)]
-pub(super) struct Class {
+pub struct Class {
     /// The first of them.
     pub job: usize,
     /// How many.
@@ -94,20 +75,24 @@ pub(super) struct Class {
 
 /// Two classes whose jobs may share a GPU; the first is not after the second.
 #[derive(Clone, Debug)]
-pub(super) struct ClassPair {
+pub struct ClassPair {
+    /// One class.
     pub first: usize,
+    /// The other.
     pub second: usize,
+    /// Steps per second of a job of either, for each type.
     pub rates: Vec<(f64, f64)>,
 }
 
 /// All jobs of an instance by class.
 #[derive(Clone, Debug)]
-pub(super) struct Classes {
+pub struct Classes {
+    /// The classes, in the order of their first jobs.
     pub rows: Vec<Class>,
+    /// Class of each job.
     pub of_job: Vec<u32>,
+    /// Pairs of them.
     pub pairs: Vec<ClassPair>,
-    /// Whether programmes over them are written in published units, with columns of no use.
-    pub plain: bool,
 }
 
 impl Classes {
@@ -127,15 +112,14 @@ impl Classes {
             rows[class].count += 1.0;
             of_job.push(class as u32);
         }
-        let mut classes = Classes { rows, of_job, pairs: Vec::new(), plain: traits.apart };
+        let mut classes = Classes { rows, of_job, pairs: Vec::new() };
         if traits.pairs && !instance.pairs.is_empty() {
             classes.pair_up(instance)?;
         }
         Ok(classes)
     }
 
-    /// One class for each job: what grouping is checked against.
-    #[cfg(test)]
+    /// One class for each job, and no pairs.
     pub fn apart(instance: &Instance) -> Classes {
         let rows = instance.jobs.iter().enumerate();
         let row =
@@ -144,12 +128,11 @@ impl Classes {
             rows: rows.map(row).collect(),
             of_job: (0..instance.jobs.len() as u32).collect(),
             pairs: Vec::new(),
-            plain: false,
         }
     }
 
     /// The members of each class.
-    pub fn members(&self) -> Vec<Vec<usize>> {
+    pub(super) fn members(&self) -> Vec<Vec<usize>> {
         let mut members = vec![Vec::new(); self.rows.len()];
         for (job, &class) in self.of_job.iter().enumerate() {
             members[class as usize].push(job);
@@ -157,7 +140,8 @@ impl Classes {
         members
     }
 
-    fn pair_up(&mut self, instance: &Instance) -> Result<(), AllocateError> {
+    /// Puts classes in pairs whose jobs may share a GPU.
+    pub fn pair_up(&mut self, instance: &Instance) -> Result<(), AllocateError> {
         let found = self.rows.len();
         if found > PACKED_CLASSES_MAX {
             let limit = PACKED_CLASSES_MAX;
@@ -185,26 +169,10 @@ impl Classes {
                 }
             }
         }
-        if self.plain {
-            self.add_useless_pairs(instance.types(), &mut pairs);
-        }
         let pairs = pairs.into_iter();
         self.pairs =
             pairs.map(|((first, second), rates)| ClassPair { first, second, rates }).collect();
         Ok(())
-    }
-
-    /// Adds the pairs that run nowhere: a published programme has columns for them.
-    fn add_useless_pairs(
-        &self,
-        types: usize,
-        pairs: &mut BTreeMap<(usize, usize), Vec<(f64, f64)>>,
-    ) {
-        for one in 0..self.rows.len() {
-            for two in (one + 1..self.rows.len()).filter(|&two| self.may_pair(one, two)) {
-                pairs.entry((one, two)).or_insert_with(|| vec![(0.0, 0.0); types]);
-            }
-        }
     }
 
     fn may_pair(&self, one: usize, two: usize) -> bool {
@@ -216,9 +184,6 @@ impl Classes {
 fn describe(instance: &Instance, index: usize, job: &JobRow, traits: Traits, key: &mut Vec<u64>) {
     key.extend(job.rates.iter().map(|rate| rate.to_bits()));
     key.extend([u64::from(job.gang), job.weight.to_bits()]);
-    if traits.apart {
-        key.push(index as u64);
-    }
     if traits.pairs {
         key.push(u64::from(job.kind));
     }

@@ -57,7 +57,7 @@ pub fn proportional_rates(instance: &Instance) -> Vec<f64> {
 }
 
 /// What a policy gives when its solver gave up.
-pub(super) fn isolated_fallback(instance: &Instance) -> Allocation {
+pub fn isolated_fallback(instance: &Instance) -> Allocation {
     let fallback = Some(Fallback::Isolated);
     Allocation { fallback, ..closed(instance, isolated_shares(instance)) }
 }

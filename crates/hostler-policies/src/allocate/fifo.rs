@@ -1,9 +1,6 @@
 //! First come, first served. Never overtakes: the first job that finds no room ends the pass.
 
-use std::collections::BTreeMap;
-
 use hostler_core::random::Random;
-use hostler_core::twister::Twister;
 
 use super::{Allocate, AllocateError, Allocation, Instance, JobRow, PairShare};
 
@@ -19,7 +16,7 @@ pub struct Fifo {
 impl Allocate for Fifo {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
-        let mut floor = Floor::new(instance, false);
+        let mut floor = Floor::new(instance);
         for (index, job) in instance.jobs.iter().enumerate() {
             if let Some(gpu) = job.held_type {
                 floor.take(index, job, gpu);
@@ -50,68 +47,6 @@ impl Fifo {
     }
 }
 
-/// As `Fifo`, by the draws of the published policy: whoever is next takes the type of a job that
-/// is gone, and the others draw, whether they make progress there or not. Remembers who had what;
-/// a new one goes by `JobRow::held_type`.
-///
-/// The objective is the number of jobs that run.
-#[derive(Clone, Debug)]
-pub struct FifoPublished {
-    twister: Twister,
-    /// Types in the order in which they are drawn from.
-    order: Vec<usize>,
-    /// Type of each job that has one, by number.
-    types: BTreeMap<u32, usize>,
-}
-
-impl FifoPublished {
-    /// With nothing drawn yet.
-    pub fn new(seed: u64, order: Vec<usize>) -> FifoPublished {
-        FifoPublished { twister: Twister::new(seed as u32), order, types: BTreeMap::new() }
-    }
-}
-
-impl Allocate for FifoPublished {
-    fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
-        instance.check()?;
-        for job in &instance.jobs {
-            if let Some(gpu) = job.held_type {
-                self.types.entry(job.number).or_insert(gpu);
-            }
-        }
-        let mut floor = Floor::new(instance, true);
-        let jobs: BTreeMap<u32, usize> =
-            instance.jobs.iter().enumerate().map(|(index, job)| (job.number, index)).collect();
-        let waits = |job: &&JobRow| !self.types.contains_key(&job.number);
-        let waiting: Vec<usize> =
-            instance.jobs.iter().filter(waits).map(|job| jobs[&job.number]).collect();
-        let mut queue = waiting.into_iter();
-        for gpu in std::mem::take(&mut self.types) {
-            let next = jobs.get(&gpu.0).copied().or_else(|| {
-                // One that does not fit where a place became free loses its turn.
-                queue.next().filter(|&next| floor.has_room(&instance.jobs[next], gpu.1))
-            });
-            if let Some(next) = next {
-                floor.take(next, &instance.jobs[next], gpu.1);
-            }
-        }
-        for next in queue {
-            let job = &instance.jobs[next];
-            let open = self.order.iter().copied().filter(|&gpu| floor.has_room(job, gpu));
-            let open: Vec<usize> = open.collect();
-            if open.is_empty() {
-                break;
-            }
-            let drawn = self.twister.below(open.len() as u32);
-            floor.take(next, job, open[drawn as usize]);
-        }
-        for (job, gpu) in instance.jobs.iter().zip(&floor.types) {
-            self.types.extend(gpu.map(|gpu| (job.number, gpu)));
-        }
-        Ok(floor.allocation())
-    }
-}
-
 /// In order, each job gets its fastest type among those with room; ends at the first that finds
 /// none. Dealt out anew each time, so a job may change its type.
 ///
@@ -120,9 +55,6 @@ impl Allocate for FifoPublished {
 pub struct FifoPerf {
     /// Types in the order in which equal rates are decided; those not named come last, in order.
     pub tie_order: Vec<usize>,
-    /// Whether GPUs on which a job makes no progress are room for it, as in the published policy:
-    /// if no others are left it holds them without running, and the queue goes on behind it.
-    pub zero_is_room: bool,
 }
 
 impl Allocate for FifoPerf {
@@ -134,7 +66,7 @@ impl Allocate for FifoPerf {
 
 impl FifoPerf {
     fn pass<'a>(&self, instance: &'a Instance) -> Floor<'a> {
-        let mut floor = Floor::new(instance, self.zero_is_room);
+        let mut floor = Floor::new(instance);
         for (index, job) in instance.jobs.iter().enumerate() {
             let Some(gpu) = self.fastest(&floor, job) else { break };
             floor.take(index, job, gpu);
@@ -213,19 +145,16 @@ struct Floor<'a> {
     instance: &'a Instance,
     free: Vec<f64>,
     types: Vec<Option<usize>>,
-    /// Whether GPUs on which a job makes no progress are room for it.
-    zero_is_room: bool,
 }
 
 impl<'a> Floor<'a> {
-    fn new(instance: &'a Instance, zero_is_room: bool) -> Floor<'a> {
+    fn new(instance: &'a Instance) -> Floor<'a> {
         let types = vec![None; instance.jobs.len()];
-        Floor { instance, free: instance.workers.clone(), types, zero_is_room }
+        Floor { instance, free: instance.workers.clone(), types }
     }
 
     fn has_room(&self, job: &JobRow, gpu: usize) -> bool {
-        let runs = job.rates[gpu] > 0.0 || self.zero_is_room;
-        runs && self.free[gpu] >= f64::from(job.gang)
+        job.rates[gpu] > 0.0 && self.free[gpu] >= f64::from(job.gang)
     }
 
     fn take(&mut self, index: usize, job: &JobRow, gpu: usize) {

@@ -5,10 +5,10 @@
 //! all of them can be met. Its prices give a bound on the best ratio that is exact at that point:
 //! a step of Newton's method, so a handful of programmes suffices.
 
-use super::classes::{Classes, Reference, Speeds, Traits};
+use super::classes::{Classes, Speeds, Traits};
 use super::closed::{isolated_fallback, isolated_rates};
 use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Instance, JobRow, RateKnowledge, finish_path};
+use super::{Allocate, AllocateError, Allocation, Instance, JobRow, RateKnowledge};
 use crate::limits::{FINISH_TIME_SOLVES_MAX, HALVINGS_MAX};
 use crate::lp::Solver;
 
@@ -21,58 +21,28 @@ const CLOSE: f64 = 1e-7;
 pub struct FinishTime {
     /// What it knows of types and pairs.
     pub rate_knowledge: RateKnowledge,
-    /// The speed that counts when types do not.
-    pub reference: Reference,
     /// Whether a job of twice the weight may expect half the time.
     pub weighted: bool,
-    /// Who solves the programmes; prices are needed, so a solver without any is replaced.
-    pub solver: Solver,
 }
 
 impl FinishTime {
-    /// With weights, the mean speed as reference and the default solver.
-    pub fn new(rate_knowledge: RateKnowledge) -> FinishTime {
-        let reference = Reference::default();
-        FinishTime { rate_knowledge, reference, weighted: true, solver: Solver::default() }
-    }
-
     /// Steps per second of each job on its own part of the cluster, as this policy sees the types:
     /// what `JobRow::finish_credit` grows by, one over it for each step done.
     pub fn isolated_rates(&self, instance: &Instance) -> Vec<f64> {
-        let seen = Speeds::own(self.rate_knowledge, self.reference).seen(instance);
+        let seen = Speeds::own(self.rate_knowledge).seen(instance);
         isolated_rates(seen.as_ref().unwrap_or(instance))
-    }
-}
-
-impl FinishTime {
-    /// The middle of the best shares, as the published cone programme has it.
-    fn centre(&self, instance: &Instance) -> Option<Allocation> {
-        let isolated = isolated_rates(instance);
-        let rows = instance.jobs.iter().zip(&isolated).enumerate();
-        let runners = rows
-            .map(|(row, (job, rate))| Runner::new(row, job, *rate, self.weighted))
-            .collect::<Vec<Runner>>();
-        finish_path::centre(instance, &runners, &isolated)
     }
 }
 
 impl Allocate for FinishTime {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
-        let seen = Speeds::own(self.rate_knowledge, self.reference).seen(instance);
+        let seen = Speeds::own(self.rate_knowledge).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
-        let centre = (self.solver == Solver::SelfDual).then(|| self.centre(seen)).flatten();
-        if let Some(centre) = centre {
-            return Ok(centre);
-        }
         let pairs = self.rate_knowledge == RateKnowledge::Packed;
         let classes = Classes::new(seen, Traits { pairs, progress: true, ..Traits::default() })?;
         let race = Race::new(seen, &classes, self.weighted);
-        let solver = match self.solver {
-            Solver::Simplex | Solver::SelfDual => Solver::Interior,
-            other => other,
-        };
-        Ok(match race.run(solver) {
+        Ok(match race.run(Solver::Interior) {
             Some((spread, ratio)) => spread.allocation(&classes, ratio),
             None if race.runners.is_empty() => {
                 Allocation { fallback: None, ..isolated_fallback(instance) }
@@ -82,14 +52,14 @@ impl Allocate for FinishTime {
     }
 }
 
-/// Steps left, age, and time that counts as fair, of a class or a job that has steps left.
+/// Steps left, age, and time that counts as fair, of a class that has steps left.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Runner {
-    /// Which class, or which job where classes do not count.
-    pub(super) row: usize,
-    pub(super) steps: f64,
-    pub(super) age: f64,
-    pub(super) fair: f64,
+struct Runner {
+    /// Which class.
+    row: usize,
+    steps: f64,
+    age: f64,
+    fair: f64,
 }
 
 impl Runner {
@@ -248,18 +218,6 @@ mod tests {
             let race = Race::new(&instance, &classes, weighted);
             let (expected, found) = (halved(&race), race.run(Solver::Interior).unwrap().1);
             prop_assert!((found - expected).abs() < 1e-5 * expected, "{} {}", found, expected);
-        }
-
-        #[test]
-        fn the_middle_of_the_best_is_best(seed: u64, jobs in 1usize..25) {
-            let instance = drawn(seed, jobs);
-            let aware = || FinishTime::new(RateKnowledge::Aware);
-            let best = aware().allocate(&instance).unwrap();
-            let centre = FinishTime { solver: Solver::SelfDual, ..aware() };
-            let found = centre.centre(&instance).unwrap();
-            let off = (found.objective - best.objective).abs();
-            prop_assert!(off < 1e-6 * best.objective, "{} {}", found.objective, best.objective);
-            prop_assert!(crate::allocate::violation(&instance, &found) < 1e-9);
         }
     }
 }

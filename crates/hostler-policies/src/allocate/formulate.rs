@@ -11,26 +11,27 @@ use crate::lp::{LpError, LpSolution, Problem, Solver};
 
 /// What the throughput of a job of a class must be: at least `least + slope · level`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Floor {
+pub struct Floor {
+    /// Steps per second that it has in any case.
     pub least: f64,
+    /// Steps per second for each unit of the level.
     pub slope: f64,
 }
 
 /// What is made as great as possible.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Goal<'a> {
-    /// The level that all floors with a slope rise with.
+pub enum Goal<'a> {
+    /// The level that all floors with a slope rise with; any answer that keeps the floors if none
+    /// has one.
     Level,
     /// The sum of throughput over the price of the type.
     Sum(&'a [f64]),
-    /// Nothing: any answer that keeps the floors.
-    Any,
     /// The product of the throughputs of all jobs that have a floor with a slope.
     Product,
 }
 
 /// A programme and what its columns mean.
-pub(super) struct Formulation<'a> {
+pub struct Formulation<'a> {
     instance: &'a Instance,
     classes: &'a Classes,
     problem: Problem,
@@ -48,7 +49,7 @@ enum Column {
 
 /// Shares of classes that keep all constraints.
 #[derive(Clone, Debug)]
-pub(super) struct Spread {
+pub struct Spread {
     /// Mean share of a member of each class on each type.
     pub singles: Vec<Vec<f64>>,
     /// Pair of classes, type, and the sum of the shares of all pairs of members.
@@ -74,12 +75,7 @@ impl<'a> Formulation<'a> {
         let mut time_rows = Vec::with_capacity(classes.rows.len());
         for (class, floor) in classes.rows.iter().zip(floors) {
             let rates = &instance.jobs[class.job].rates;
-            let size = match classes.plain {
-                false => rates.iter().copied().fold(0.0, f64::max),
-                // In units of the level, if there is one.
-                true if floor.slope > 0.0 => floor.slope,
-                true => 1.0,
-            };
+            let size = rates.iter().copied().fold(0.0, f64::max);
             floor_rows.push((floor.least > 0.0 || floor.slope > 0.0).then(|| {
                 bounds.push(-floor.least / size);
                 (bounds.len() - 1, size)
@@ -88,8 +84,7 @@ impl<'a> Formulation<'a> {
             time_rows.push(bounds.len() - 1);
         }
         let capacity = bounds.len();
-        let room = |workers: &f64| if classes.plain { *workers } else { 1.0 };
-        bounds.extend(instance.workers.iter().map(room));
+        bounds.extend(instance.workers.iter().map(|_| 1.0));
         let problem = Problem::new(bounds, instance.types());
         let mut formulation = Formulation {
             instance,
@@ -109,15 +104,15 @@ impl<'a> Formulation<'a> {
         for (class, row) in self.classes.rows.iter().enumerate() {
             for (gpu, &rate) in self.instance.jobs[row.job].rates.iter().enumerate() {
                 let workers = self.instance.workers[gpu];
-                if workers <= 0.0 || (rate <= 0.0 && !self.classes.plain) {
+                if workers <= 0.0 || rate <= 0.0 {
                     continue;
                 }
                 let mut entries = Vec::with_capacity(3);
-                if let Some((floor, size)) = self.floors[class].filter(|_| rate > 0.0) {
+                if let Some((floor, size)) = self.floors[class] {
                     entries.push((floor, -rate / size));
                 }
                 entries.push((time_rows[class], 1.0));
-                entries.push((capacity + gpu, row.gang * row.count / self.room(gpu)));
+                entries.push((capacity + gpu, row.gang * row.count / workers));
                 self.problem.column(gain(goal, gpu, row.count * rate), &entries);
                 self.columns.push(Column::Single { class, gpu });
             }
@@ -128,8 +123,7 @@ impl<'a> Formulation<'a> {
         for (pair, row) in self.classes.pairs.iter().enumerate() {
             for (gpu, &(left, right)) in row.rates.iter().enumerate() {
                 let workers = self.instance.workers[gpu];
-                let pays = self.classes.plain || self.pays(row.first, row.second, gpu, left, right);
-                if workers <= 0.0 || !pays {
+                if workers <= 0.0 || !self.pays(row.first, row.second, gpu, left, right) {
                     continue;
                 }
                 let unit = self.unit(row.first, row.second);
@@ -149,17 +143,11 @@ impl<'a> Formulation<'a> {
                     member(row.first, left, 1.0);
                     member(row.second, right, 1.0);
                 }
-                let room = self.room(gpu);
-                entries.push((capacity + gpu, self.classes.rows[row.first].gang * unit / room));
+                entries.push((capacity + gpu, self.classes.rows[row.first].gang * unit / workers));
                 self.problem.column(gain(goal, gpu, total), &entries);
                 self.columns.push(Column::Pair { pair, gpu });
             }
         }
-    }
-
-    /// GPUs of a type that a capacity of 1 stands for.
-    fn room(&self, gpu: usize) -> f64 {
-        if self.classes.plain { 1.0 } else { self.instance.workers[gpu] }
     }
 
     /// Whether sharing a GPU beats taking turns on it; where not, leaving it out loses nothing.
@@ -178,7 +166,7 @@ impl<'a> Formulation<'a> {
     fn add_goal(&mut self, floors: &[Floor], goal: Goal<'_>) {
         let rising = |class: usize| floors[class].slope > 0.0;
         match goal {
-            Goal::Sum(_) | Goal::Any => {}
+            Goal::Sum(_) => {}
             Goal::Level => {
                 let mut entries = Vec::new();
                 for (class, row) in self.floors.iter().enumerate() {
@@ -203,11 +191,6 @@ impl<'a> Formulation<'a> {
     /// Solves it. Where a solver gives up, others have a try.
     pub fn solve(&self, solver: Solver) -> Result<Spread, LpError> {
         let solution = match self.problem.solve(solver) {
-            Err(LpError::Stuck { .. } | LpError::Broken { .. })
-                if solver == Solver::SelfDual && self.level.is_some() =>
-            {
-                self.problem.solve(Solver::Interior)?
-            }
             Err(fault @ (LpError::Stuck { .. } | LpError::Broken { .. }))
                 if solver == Solver::Interior =>
             {
@@ -232,7 +215,13 @@ impl<'a> Formulation<'a> {
         }
     }
 
-    fn spread(&self, solution: &LpSolution) -> Spread {
+    /// The programme itself.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// What an answer to the programme means.
+    pub fn spread(&self, solution: &LpSolution) -> Spread {
         let classes = self.classes;
         let mut spread = Spread {
             singles: vec![vec![0.0; self.instance.types()]; classes.rows.len()],
@@ -285,8 +274,7 @@ impl Formulation<'_> {
                 }
             }
         }
-        let part = if self.classes.plain { 0.0 } else { SHARE_MIN };
-        largest.into_iter().map(|share| share * part).collect()
+        largest.into_iter().map(|share| share * SHARE_MIN).collect()
     }
 }
 
@@ -294,7 +282,7 @@ impl Formulation<'_> {
 fn gain(goal: Goal<'_>, gpu: usize, rate: f64) -> f64 {
     match goal {
         Goal::Sum(prices) => rate / prices.get(gpu).copied().unwrap_or(1.0),
-        Goal::Any | Goal::Level | Goal::Product => 0.0,
+        Goal::Level | Goal::Product => 0.0,
     }
 }
 
@@ -311,7 +299,7 @@ impl Spread {
     }
 
     /// Cuts what rounding left above the time of a job or the GPUs of a type; adds up throughput.
-    fn tidy(&mut self, instance: &Instance, classes: &Classes) {
+    pub fn tidy(&mut self, instance: &Instance, classes: &Classes) {
         let mut time: Vec<f64> = self.singles.iter().map(|row| row.iter().sum()).collect();
         let mut load = vec![0.0; instance.types()];
         for (row, class) in self.singles.iter().zip(&classes.rows) {

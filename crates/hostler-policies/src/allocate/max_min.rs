@@ -5,39 +5,34 @@
 
 use super::classes::{Classes, Speeds, Traits};
 use super::closed::isolated_fallback;
-use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Instance, RateKnowledge};
-use crate::limits::PUBLISHED_PAIR_JOBS_MAX;
-use crate::lp::Solver;
+use super::formulate::{Floor, Goal, Spread};
+use super::{Allocate, AllocateError, Allocation, Grouped, Instance, Programmes, RateKnowledge};
 
 /// Makes the least `gang · throughput / (weight · proportional throughput)` as great as possible;
 /// that least is the objective.
 #[derive(Clone, Copy, Debug)]
-pub struct MaxMin {
+pub struct MaxMin<Kind = Grouped> {
     /// What it knows of types and pairs.
     pub rate_knowledge: RateKnowledge,
-    /// Who solves. Pairs of many jobs are left to the default one.
-    pub solver: Solver,
+    /// Who writes and solves the programme.
+    pub programmes: Kind,
 }
 
 impl MaxMin {
     /// With the default solver.
     pub fn new(rate_knowledge: RateKnowledge) -> MaxMin {
-        MaxMin { rate_knowledge, solver: Solver::default() }
+        MaxMin { rate_knowledge, programmes: Grouped::default() }
     }
 }
 
-impl Allocate for MaxMin {
+impl<Kind: Programmes> Allocate for MaxMin<Kind> {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
         let seen = Speeds::of(self.rate_knowledge).seen(instance);
         let seen = seen.as_ref().unwrap_or(instance);
         let pairs = self.rate_knowledge == RateKnowledge::Packed;
-        let few = !pairs || instance.jobs.len() <= PUBLISHED_PAIR_JOBS_MAX;
-        let solver = if few { self.solver } else { Solver::Interior };
-        let apart = solver == Solver::SelfDual;
-        let classes = Classes::new(seen, Traits { pairs, apart, ..Traits::default() })?;
-        Ok(match level(seen, &classes, solver) {
+        let classes = self.programmes.classes(seen, Traits { pairs, ..Traits::default() })?;
+        Ok(match level(seen, &classes, &self.programmes) {
             Some((spread, objective)) => spread.allocation(&classes, objective),
             None => isolated_fallback(instance),
         })
@@ -45,17 +40,17 @@ impl Allocate for MaxMin {
 }
 
 /// The shares and the level that all reach.
-pub(super) fn level(
+fn level(
     instance: &Instance,
     classes: &Classes,
-    solver: Solver,
+    programmes: &impl Programmes,
 ) -> Option<(Spread, f64)> {
     let needs = needs(instance, classes);
     let floors: Vec<Floor> = needs.iter().map(|&slope| Floor { least: 0.0, slope }).collect();
     if floors.is_empty() {
         return Some((Spread::empty(), 0.0));
     }
-    let spread = Formulation::new(instance, classes, &floors, Goal::Level).solve(solver).ok()?;
+    let spread = programmes.solve(instance, classes, &floors, Goal::Level).ok()?;
     let reached = spread.throughput.iter().zip(&needs).map(|(rate, need)| rate / need);
     let objective = reached.reduce(f64::min).unwrap_or(0.0);
     Some((spread, objective))
@@ -76,6 +71,7 @@ pub(super) fn needs(instance: &Instance, classes: &Classes) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::allocate::JobRow;
+    use crate::lp::Solver;
     use hostler_core::random::Random;
     use proptest::prelude::*;
 
@@ -108,8 +104,8 @@ mod tests {
             let instance = alike(seed, jobs, kinds);
             let classes = Classes::new(&instance, Traits::default()).unwrap();
             let apart = Classes::apart(&instance);
-            let together = level(&instance, &classes, Solver::Interior).unwrap().1;
-            let alone = level(&instance, &apart, Solver::Simplex).unwrap().1;
+            let together = level(&instance, &classes, &Grouped::default()).unwrap().1;
+            let alone = level(&instance, &apart, &Grouped { solver: Solver::Simplex }).unwrap().1;
             prop_assert!((together - alone).abs() <= 1e-6 * alone, "{together} {alone}");
         }
     }

@@ -13,12 +13,12 @@ mod check;
 mod classes;
 mod closed;
 mod fifo;
-mod finish_path;
 mod finish_time;
 mod formulate;
 mod makespan;
 mod max_min;
 mod pop;
+mod programmes;
 mod shortest;
 mod strategy_proof;
 mod sum;
@@ -26,13 +26,17 @@ mod water_filling;
 
 pub use allox::Allox;
 pub use check::{is_feasible, violation};
-pub use classes::Reference;
-pub use closed::{Isolated, Proportional, isolated_rates, isolated_shares, proportional_rates};
-pub use fifo::{Fifo, FifoPacked, FifoPerf, FifoPublished};
+pub use classes::{Class, ClassPair, Classes, Traits};
+pub use closed::{
+    Isolated, Proportional, isolated_fallback, isolated_rates, isolated_shares, proportional_rates,
+};
+pub use fifo::{Fifo, FifoPacked, FifoPerf};
 pub use finish_time::FinishTime;
+pub use formulate::{Floor, Formulation, Goal, Spread};
 pub use makespan::Makespan;
 pub use max_min::MaxMin;
 pub use pop::{Combine, Pop, in_parts};
+pub use programmes::{Grouped, Programmes};
 pub use shortest::Shortest;
 pub use strategy_proof::StrategyProof;
 pub use sum::SumThroughput;

@@ -5,14 +5,14 @@
 
 use super::classes::{Classes, Traits};
 use super::closed::isolated_fallback;
-use super::formulate::{Floor, Formulation, Goal, Spread};
-use super::{Allocate, AllocateError, Allocation, Fallback, Instance};
-use crate::lp::{LpError, Solver};
+use super::formulate::{Floor, Goal, Spread};
+use super::{Allocate, AllocateError, Allocation, Fallback, Grouped, Instance, Programmes};
+use crate::lp::LpError;
 
 /// Makes the sum of throughput, over the price of the type if wanted, as great as possible; that
 /// sum is the objective.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SumThroughput {
+#[derive(Clone, Copy, Debug)]
+pub struct SumThroughput<Kind = Grouped> {
     /// Whether throughput counts per price of the type.
     pub priced: bool,
     /// Whether jobs with a deadline get the throughput that meets it. If that is not possible for
@@ -20,17 +20,23 @@ pub struct SumThroughput {
     pub deadlines: bool,
     /// Whether jobs may share a GPU.
     pub packed: bool,
-    /// Who solves.
-    pub solver: Solver,
+    /// Who writes and solves the programmes.
+    pub programmes: Kind,
 }
 
-impl Allocate for SumThroughput {
+impl Default for SumThroughput {
+    fn default() -> SumThroughput {
+        let programmes = Grouped::default();
+        SumThroughput { priced: false, deadlines: false, packed: false, programmes }
+    }
+}
+
+impl<Kind: Programmes> Allocate for SumThroughput<Kind> {
     fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
         instance.check()?;
         let (pairs, deadline) = (self.packed, self.deadlines);
-        let apart = self.solver == Solver::SelfDual;
-        let traits = Traits { pairs, deadline, apart, ..Traits::default() };
-        let classes = Classes::new(instance, traits)?;
+        let traits = Traits { pairs, deadline, ..Traits::default() };
+        let classes = self.programmes.classes(instance, traits)?;
         if classes.rows.is_empty() {
             return Ok(Allocation::default());
         }
@@ -48,7 +54,7 @@ impl Allocate for SumThroughput {
     }
 }
 
-impl SumThroughput {
+impl<Kind: Programmes> SumThroughput<Kind> {
     fn prices<'a>(&self, instance: &'a Instance) -> &'a [f64] {
         if self.priced { &instance.prices } else { &[] }
     }
@@ -66,7 +72,7 @@ impl SumThroughput {
         // Always solvable, unlike the programme with fixed floors.
         let rising = |floor: &Floor| Floor { least: 0.0, slope: floor.least };
         let rising: Vec<Floor> = floors.iter().map(rising).collect();
-        let met = Formulation::new(instance, classes, &rising, Goal::Level).solve(self.solver)?;
+        let met = self.programmes.solve(instance, classes, &rising, Goal::Level)?;
         if met.level < 1.0 - 1e-7 {
             return Err(LpError::Infeasible);
         }
@@ -82,7 +88,7 @@ impl SumThroughput {
         floors: &[Floor],
     ) -> Result<Spread, LpError> {
         let goal = Goal::Sum(self.prices(instance));
-        Formulation::new(instance, classes, floors, goal).solve(self.solver)
+        self.programmes.solve(instance, classes, floors, goal)
     }
 
     fn sum(&self, instance: &Instance, classes: &Classes, spread: &Spread) -> f64 {

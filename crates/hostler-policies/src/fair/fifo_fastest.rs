@@ -11,20 +11,19 @@ use super::by_name;
 use super::rounds::Rounds;
 use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
-use crate::allocate::{Allocate, Fifo, FifoPacked, FifoPerf, FifoPublished};
+use crate::allocate::{Allocate, Fifo, FifoPacked, FifoPerf};
 
 /// In order of submission, on the fastest GPUs.
 pub fn def() -> PolicyDef {
     let summary = "in order of submission, each job on its fastest free GPUs, in rounds";
     sharing_time("fifo-fastest", summary, |config: Config| {
-        let Config { aware, packed, published, seed, .. } = config;
+        let Config { aware, packed, seed, .. } = config;
         let question = FairQuestion { packed, ..FairQuestion::new() };
         let make = move |view: &View<'_>| -> Box<dyn Allocate> {
-            let alone = FifoPerf { tie_order: by_name(view), zero_is_room: published };
+            let alone = FifoPerf { tie_order: by_name(view) };
             match (packed, aware) {
                 (true, _) => Box::new(FifoPacked { alone }),
                 (false, true) => Box::new(alone),
-                (false, false) if published => Box::new(FifoPublished::new(seed, by_name(view))),
                 (false, false) => Box::new(Fifo { seed }),
             }
         };
@@ -38,8 +37,7 @@ round_settings! {
         aware: bool = true,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Whether it does as published: a job holds GPUs of no use to it when no others are left,
-        /// and models are drawn as published when it is not aware.
-        published: bool = false,
+        /// Seed of the models that are drawn when it is not aware.
+        seed: u64 = 0,
     }
 }

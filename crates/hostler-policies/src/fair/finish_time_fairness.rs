@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use hostler_core::policy::PolicyDef;
 
+use super::rate_knowledge;
 use super::rounds::Rounds;
 use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
-use super::{FlatSpeed, rate_knowledge, solver};
 use crate::allocate::FinishTime;
 
 /// Finish-time fairness.
@@ -19,10 +19,8 @@ pub fn def() -> PolicyDef {
     let summary = "the worst delay against an equal part of the cluster is as small as possible";
     sharing_time("finish-time-fairness", summary, |config: Config| {
         let finish_time = FinishTime {
-            reference: config.speed.reference(),
+            rate_knowledge: rate_knowledge(config.aware, config.packed),
             weighted: config.weighted,
-            solver: solver(config.published, config.packed),
-            ..FinishTime::new(rate_knowledge(config.aware, config.packed))
         };
         let question = FairQuestion {
             packed: config.packed,
@@ -40,9 +38,5 @@ round_settings! {
         aware: bool = true,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Speed that counts on every model when it is not aware.
-        speed: FlatSpeed = FlatSpeed::Mean,
-        /// Whether to take the shares that the published solver ends at.
-        published: bool = false,
     }
 }

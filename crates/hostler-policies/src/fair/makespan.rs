@@ -5,21 +5,17 @@
 
 use hostler_core::policy::PolicyDef;
 
+use super::rate_knowledge;
 use super::rounds::Rounds;
 use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
-use super::{FlatSpeed, rate_knowledge};
 use crate::allocate::Makespan;
 
 /// Makespan.
 pub fn def() -> PolicyDef {
     let summary = "all jobs that are there end as early as possible";
     sharing_time("makespan", summary, |config: Config| {
-        let makespan = Makespan {
-            reference: config.speed.reference(),
-            published: config.published,
-            ..Makespan::new(rate_knowledge(config.aware, config.packed))
-        };
+        let makespan = Makespan { rate_knowledge: rate_knowledge(config.aware, config.packed) };
         let question = FairQuestion { packed: config.packed, ..FairQuestion::new() };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(makespan))))
     })
@@ -31,9 +27,5 @@ round_settings! {
         aware: bool = true,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Speed that counts on every model when it is not aware.
-        speed: FlatSpeed = FlatSpeed::Mean,
-        /// Whether programmes are written and solved as published, step by step.
-        published: bool = false,
     }
 }

@@ -6,10 +6,10 @@
 
 use hostler_core::policy::PolicyDef;
 
+use super::rate_knowledge;
 use super::rounds::Rounds;
 use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
-use super::{rate_knowledge, solver};
 use crate::allocate::MaxMin;
 
 /// Max-min fairness.
@@ -19,8 +19,7 @@ pub fn def() -> PolicyDef {
         let knowledge = rate_knowledge(config.aware, config.packed);
         let (packed, weighted) = (config.packed, config.weighted);
         let question = FairQuestion { packed, weighted, ..FairQuestion::new() };
-        let solver = solver(config.published, false);
-        let max_min = MaxMin { solver, ..MaxMin::new(knowledge) };
+        let max_min = MaxMin::new(knowledge);
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(max_min))))
     })
 }
@@ -31,7 +30,5 @@ round_settings! {
         aware: bool = true,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Whether programmes are written and solved as published, step by step.
-        published: bool = false,
     }
 }

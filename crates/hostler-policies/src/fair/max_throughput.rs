@@ -6,11 +6,11 @@
 
 use hostler_core::policy::PolicyDef;
 
+use super::Prices;
 use super::rounds::Rounds;
 use super::settings::{round_settings, sharing_time};
 use super::solver::FairQuestion;
-use super::{Prices, solver};
-use crate::allocate::SumThroughput;
+use crate::allocate::{Grouped, SumThroughput};
 
 /// The most steps.
 pub fn def() -> PolicyDef {
@@ -20,7 +20,7 @@ pub fn def() -> PolicyDef {
             priced: config.per_cost,
             deadlines: config.deadlines,
             packed: config.packed,
-            solver: solver(config.published, config.packed),
+            programmes: Grouped::default(),
         };
         let rules = config.rules(true);
         let prices = config.prices.0;
@@ -37,8 +37,6 @@ round_settings! {
         deadlines: bool = false,
         /// Whether jobs that are willing share GPUs where that pays.
         packed: bool = false,
-        /// Whether programmes are written and solved as published, step by step.
-        published: bool = false,
         /// Price of a GPU hour by model; others cost 1.
         prices: Prices = Prices::default(),
     }

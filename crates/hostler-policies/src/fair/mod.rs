@@ -3,7 +3,9 @@
 //!
 //! After "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (OSDI'20).
 //! The mathematics is in `allocate`; what is here asks the question and carries the answer out.
+//! `Rounds` is the mechanism; it can be made of other parts than the policies below are.
 
+mod dealing;
 mod new_round;
 mod options;
 mod pick;
@@ -13,9 +15,12 @@ mod seats;
 mod settings;
 mod solver;
 
-pub use options::{FlatSpeed, Prices, TenantRule};
-use options::{by_name, rate_knowledge, solver};
-pub use pick::ModelOrder;
+pub use dealing::{ByTier, Dealing};
+pub use options::{Prices, TenantRule};
+use options::{by_name, rate_knowledge};
+pub use pick::Ranking;
+pub use rounds::{Rounds, Rules};
+pub use solver::{Alone, FairQuestion};
 
 policies![
     allox,

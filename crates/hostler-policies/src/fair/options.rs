@@ -6,8 +6,7 @@ use hostler_core::policy::SettingType;
 use hostler_core::view::View;
 use serde::{Deserialize, Serialize};
 
-use crate::allocate::{Inner, Reference, RateKnowledge};
-use crate::lp::Solver;
+use crate::allocate::{Inner, RateKnowledge};
 
 /// What a policy knows of GPU models and of pairs.
 pub(super) fn rate_knowledge(aware: bool, packed: bool) -> RateKnowledge {
@@ -18,40 +17,11 @@ pub(super) fn rate_knowledge(aware: bool, packed: bool) -> RateKnowledge {
     }
 }
 
-/// Who solves: the steps of the published solver, where there are no pairs.
-pub(super) fn solver(published: bool, packed: bool) -> Solver {
-    if published && !packed { Solver::SelfDual } else { Solver::Interior }
-}
-
 /// Models by name: decides between those that are equally good.
 pub(super) fn by_name(view: &View<'_>) -> Vec<usize> {
     let mut models: Vec<usize> = (0..view.models().len()).collect();
     models.sort_by_key(|model| &view.models()[*model].name);
     models
-}
-
-/// The one speed of a job, for a policy that knows of no GPU models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FlatSpeed {
-    /// That on the average GPU.
-    #[default]
-    Mean,
-    /// That on the model listed first.
-    First,
-}
-
-impl FlatSpeed {
-    pub(super) fn reference(self) -> Reference {
-        match self {
-            FlatSpeed::Mean => Reference::Mean,
-            FlatSpeed::First => Reference::Type(0),
-        }
-    }
-}
-
-impl SettingType for FlatSpeed {
-    const TAKES: &'static str = "\"mean\" | \"first\"";
 }
 
 /// Whether tenants share first, and how each divides its part.

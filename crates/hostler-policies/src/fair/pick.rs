@@ -7,90 +7,12 @@ use std::cmp::Ordering;
 
 use hostler_core::id::{JobId, ModelId};
 use hostler_core::job::Job;
-use hostler_core::policy::SettingType;
 use hostler_core::target::{Team, Turn};
-use hostler_core::twister::Twister;
 use hostler_core::units::Span;
 use hostler_core::view::View;
-use serde::{Deserialize, Serialize};
 
 use super::roster::{Roster, RosterEntry};
 use super::solver::runs_together;
-
-/// In which order GPU models are dealt out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelOrder {
-    /// The highest tier first.
-    #[default]
-    Tier,
-    /// As the cluster lists them.
-    Listed,
-    /// In a new order each round, from the seed.
-    Shuffled,
-}
-
-impl SettingType for ModelOrder {
-    const TAKES: &'static str = "\"tier\" | \"listed\" | \"shuffled\"";
-}
-
-impl ModelOrder {
-    /// The models in their order of a round.
-    pub(super) fn models(
-        self,
-        view: &View<'_>,
-        number: u64,
-        shuffles: &mut Shuffles,
-    ) -> Vec<ModelId> {
-        let mut models: Vec<ModelId> = (0..view.models().len() as u32).map(ModelId).collect();
-        match self {
-            ModelOrder::Listed => {}
-            ModelOrder::Tier => {
-                models.sort_by_key(|model| (u32::MAX - view.models()[model.index()].tier, model.0));
-            }
-            ModelOrder::Shuffled => {
-                let has = |model: &ModelId| {
-                    view.nodes().iter().any(|node| node.spec.gpu_model == Some(*model))
-                };
-                models.retain(has);
-                models = shuffles.of_round(number, &models);
-            }
-        }
-        models
-    }
-}
-
-/// The shuffled orders of all rounds, drawn one after the other as published results were. Follows
-/// from the seed; only a cache.
-pub(super) struct Shuffles {
-    seed: u64,
-    /// Rounds drawn.
-    drawn: u64,
-    twister: Twister,
-    last: Vec<ModelId>,
-}
-
-/// What the published simulator adds to its seed for the order of GPU types.
-const SEED_OF_ORDER: u64 = 5;
-
-impl Shuffles {
-    pub(super) fn new(seed: u64) -> Shuffles {
-        let twister = Twister::new(seed.wrapping_add(SEED_OF_ORDER) as u32);
-        Shuffles { seed, drawn: 0, twister, last: Vec::new() }
-    }
-
-    fn of_round(&mut self, number: u64, models: &[ModelId]) -> Vec<ModelId> {
-        if number + 1 < self.drawn {
-            *self = Shuffles::new(self.seed);
-        }
-        while self.drawn <= number {
-            self.last = models.to_vec();
-            self.twister.shuffle(&mut self.last);
-            self.drawn += 1;
-        }
-        self.last.clone()
-    }
-}
 
 /// A team that may run on a model.
 #[derive(Clone, Copy, Debug)]
@@ -104,11 +26,6 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Whether it was solved for.
-    pub(super) fn is_solved(&self, view: &View<'_>) -> bool {
-        self.turn.team.members().all(|job| view.solve_record(job).is_some())
-    }
-
     /// Most urgent first; equals in order of submission.
     fn before(&self, other: &Candidate) -> Ordering {
         other
@@ -135,12 +52,12 @@ impl<'a> Asking<'a> {
 }
 
 /// How candidates are ranked.
-pub(super) struct Ranking {
+pub struct Ranking {
     /// Half a round: what everybody is taken to have had, so that the first round of a new
     /// solution is not decided by a division by zero.
-    pub(super) head_start: Span,
+    pub head_start: Span,
     /// Whether teams without a share may take what is left.
-    pub(super) fillers: bool,
+    pub fillers: bool,
 }
 
 impl Ranking {

@@ -8,7 +8,6 @@
 //! Jobs that no single GPU model can hold, and jobs without GPUs, take no turns: they start when
 //! there is room, before everybody else, and stay.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::cluster::Node;
@@ -25,44 +24,49 @@ use hostler_core::target::{Team, Turn};
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
 
+use super::dealing::Dealing;
 use super::new_round::{NewRound, Pick};
-use super::pick::{Candidate, ModelOrder, Ranking, Shuffles, RoundBudget};
+use super::pick::{Candidate, Ranking, RoundBudget};
 use super::roster::Roster;
 use super::seats;
-use super::solver::{FairSolver, Make, FairQuestion, runs_together};
+use super::solver::{FairQuestion, FairSolver, Make, runs_together};
 use crate::allocate::Allocate;
 use crate::place::best_fit::BestFit;
 
-/// How rounds go; see `round_settings!` for what each means.
-pub(super) struct Rules {
-    pub(super) round: Span,
-    pub(super) gap: Span,
-    pub(super) reuse: bool,
-    pub(super) blank_turns: bool,
-    pub(super) ranking: Ranking,
-    pub(super) order: ModelOrder,
-    pub(super) seed: u64,
-    pub(super) place: Box<dyn Place>,
-    pub(super) estimates: EstimateSource,
+/// How rounds go.
+pub struct Rules {
+    /// Length of a round; turns are given anew at its end.
+    pub round: Span,
+    /// Least time between two solutions; 0 solves whenever something changed.
+    pub gap: Span,
+    /// Whether GPUs that become free inside a round are given to those who wait.
+    pub reuse: bool,
+    /// How candidates for a turn are ranked.
+    pub ranking: Ranking,
+    /// How a round deals GPUs out.
+    pub dealing: Box<dyn Dealing>,
+    /// Which nodes a job gets.
+    pub place: Box<dyn Place>,
+    /// Whose run times it goes by.
+    pub estimates: EstimateSource,
 }
 
 /// A policy that shares time out in rounds.
-pub(super) struct Rounds {
+pub struct Rounds {
     rules: Rules,
     question: FairQuestion,
     make: Make,
     roster: Roster,
-    shuffles: Shuffles,
 }
 
 impl Rounds {
-    pub(super) fn new(
+    /// A policy that goes by these rules. `make` makes the allocator for a question.
+    pub fn new(
         rules: Rules,
         question: FairQuestion,
         make: impl Fn(&View<'_>) -> Box<dyn Allocate> + Send + Sync + 'static,
     ) -> Rounds {
-        let shuffles = Shuffles::new(rules.seed);
-        Rounds { rules, question, make: Arc::new(make), roster: Roster::default(), shuffles }
+        Rounds { rules, question, make: Arc::new(make), roster: Roster::default() }
     }
 }
 
@@ -78,8 +82,7 @@ impl Policy for Rounds {
     fn solver(&self) -> Option<Box<dyn Solve>> {
         let make = Make::clone(&self.make);
         let (question, roster) = (self.question.clone(), self.roster.clone());
-        let known = BTreeMap::new();
-        Some(Box::new(FairSolver { question, make, roster, allocator: None, known }))
+        Some(Box::new(FairSolver { question, make, roster }))
     }
 
     fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>) {
@@ -159,7 +162,7 @@ impl Rounds {
             }
         }
         let number = view.round().map_or(0, |round| round.number + 1);
-        let models = self.rules.order.models(view, number, &mut self.shuffles);
+        let models = self.rules.dealing.models(view, number);
         let candidates = self.rules.ranking.candidates(view, &self.roster, &models);
         let (picks, rest) = self.pick(&candidates, &mut walk, view);
         let moving = match self.roster.others(view).next() {
@@ -192,8 +195,7 @@ impl Rounds {
                 continue;
             }
             walk.take(candidate);
-            // It won a turn and cannot use it: the GPUs stay idle.
-            if !self.rules.blank_turns || candidate.is_solved(view) {
+            if self.rules.dealing.can_use(view, candidate.turn) {
                 picks.push((candidate, seats::seated(view, candidate.turn)));
             }
         }
@@ -223,8 +225,8 @@ impl Rounds {
         }
         let place = &*self.rules.place;
         for candidate in rest {
-            let (turn, solved) = (candidate.turn, candidate.is_solved(view));
-            if (solved || !self.rules.blank_turns)
+            let turn = candidate.turn;
+            if self.rules.dealing.can_use(view, turn)
                 && walk.admits(candidate)
                 && round.seat(view, plan, place, turn, seats::seated(view, turn))
             {
@@ -282,7 +284,7 @@ impl Rounds {
         }
         let mut walk = RoundBudget::new(view, left);
         let number = view.round().map_or(0, |round| round.number);
-        let models = self.rules.order.models(view, number, &mut self.shuffles);
+        let models = self.rules.dealing.models(view, number);
         let mut turns = Vec::new();
         for candidate in self.rules.ranking.waiting(view, &self.roster, &models) {
             let job = candidate.turn.team.first;

@@ -43,16 +43,11 @@ macro_rules! round_settings {
                 round_secs: u64 = 360,
                 /// Least time between two solutions; 0 solves whenever something changed.
                 gap_secs: u64 = 0,
-                /// Whether GPUs that become free inside a round are given to those who wait.
+                /// Whether GPUs that become free inside a round are given to those who wait;
+                /// without it nobody starts for the rest of a round only.
                 reuse: bool = true,
-                /// Whether a job that came after the last solution may win a turn and waste it.
-                blank_turns: bool = false,
                 /// Whether priorities are weights: twice the priority, twice the share.
                 weighted: bool = false,
-                /// Order in which GPU models are dealt out.
-                models: crate::fair::ModelOrder = crate::fair::ModelOrder::Tier,
-                /// Seed of the shuffled order.
-                seed: u64 = 0,
                 place: crate::place::PlaceRule = crate::place::PlaceRule::Consolidate,
                 /// Whose run times it goes by.
                 estimate: hostler_core::predict::EstimateSource =
@@ -68,13 +63,11 @@ macro_rules! round_settings {
                     round,
                     gap: hostler_core::units::Span::from_secs(self.gap_secs),
                     reuse: self.reuse,
-                    blank_turns: self.blank_turns,
                     ranking: crate::fair::pick::Ranking {
                         head_start: hostler_core::units::Span(round.0 / 2),
                         fillers,
                     },
-                    order: self.models,
-                    seed: self.seed,
+                    dealing: Box::new(crate::fair::ByTier),
                     place: self.place.build(),
                     estimates: self.estimate,
                 }

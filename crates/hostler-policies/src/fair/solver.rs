@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hostler_core::id::{JobId, ModelId, ProfileKey};
 use hostler_core::job::{Job, Sharing};
 use hostler_core::profile::PairPace;
-use hostler_core::solve::{Known, Solve};
+use hostler_core::solve::Solve;
 use hostler_core::target::{Solution, SolveRecord, Target, Team, Turn};
 use hostler_core::units::{Pace, Span};
 use hostler_core::view::View;
@@ -19,28 +19,28 @@ use crate::allocate::{
 };
 use crate::limits::{STEPS_LEFT_PART, UNKNOWN_RUN};
 
-/// Steps and shares are counted in millionths.
+/// Steps and speeds are counted in millionths.
 const MILLION: f64 = 1e6;
 
 /// Makes the allocator for a question.
 pub(super) type Make = Arc<dyn Fn(&View<'_>) -> Box<dyn Allocate> + Send + Sync>;
 
 /// Says how fast jobs would be with an equal part of the cluster each.
-pub(super) type Alone = Arc<dyn Fn(&Instance) -> Vec<f64> + Send + Sync>;
+pub type Alone = Arc<dyn Fn(&Instance) -> Vec<f64> + Send + Sync>;
 
 /// What goes into an instance.
 #[derive(Clone)]
-pub(super) struct FairQuestion {
+pub struct FairQuestion {
     /// Whether jobs that are willing may share GPUs.
-    pub(super) packed: bool,
+    pub packed: bool,
     /// Whether priorities are weights.
-    pub(super) weighted: bool,
+    pub weighted: bool,
     /// Whether tenants share first, and how each divides its part.
-    pub(super) tenants: Option<Inner>,
+    pub tenants: Option<Inner>,
     /// Price of a GPU hour of each model, by name; others cost 1.
-    pub(super) prices: BTreeMap<String, f64>,
+    pub prices: BTreeMap<String, f64>,
     /// Steps per second of each job with an equal part of the cluster to itself.
-    pub(super) alone: Alone,
+    pub alone: Alone,
 }
 
 /// Solves for shares of time.
@@ -48,32 +48,20 @@ pub(super) struct FairSolver {
     pub(super) question: FairQuestion,
     pub(super) make: Make,
     pub(super) roster: Roster,
-    /// Made for the first solution; most remember nothing.
-    pub(super) allocator: Option<Box<dyn Allocate>>,
-    /// What the host knows of jobs better than the state does.
-    pub(super) known: BTreeMap<JobId, Known>,
 }
 
 impl Solve for FairSolver {
     fn solve(&mut self, view: &View<'_>) -> Solution {
         self.roster.refresh(view);
-        let (jobs, mut instance) = self.question.instance(view, &self.roster);
-        for (job, row) in jobs.iter().zip(&mut instance.jobs) {
-            if let Some(known) = self.known.get(job) {
-                row.age_secs = known.age_secs;
-                row.weight = if self.question.weighted { known.weight } else { 1.0 };
-                // Also on models with too few GPUs for the job: the host knows what it wants.
-                row.rates.clone_from(&known.rates);
-            }
-        }
+        let (jobs, instance) = self.question.instance(view, &self.roster);
         if jobs.is_empty() {
             return Solution::default();
         }
-        let allocator = self.allocator.get_or_insert_with(|| (self.make)(view));
+        let mut allocator = (self.make)(view);
         let answer = match allocator.allocate(&instance) {
             // Of jobs that share nobody looks at more pairs than that.
             Err(AllocateError::TooMany { limit, .. }) if self.question.packed => {
-                in_parts(&mut **allocator, &instance, limit)
+                in_parts(&mut *allocator, &instance, limit)
             }
             answer => answer,
         };
@@ -83,20 +71,22 @@ impl Solve for FairSolver {
             Err(_) => (Isolated.allocate(&instance).unwrap_or_default(), true),
         };
         Solution {
-            targets: targets(&jobs, &allocation, !self.known.is_empty()),
+            targets: targets(&jobs, &allocation),
             solve_records: solve_records(&jobs, &instance, (self.question.alone)(&instance)),
             fallback: failed || allocation.fallback.is_some(),
         }
     }
+}
 
-    fn know(&mut self, jobs: BTreeMap<JobId, Known>) {
-        self.known = jobs;
+impl Default for FairQuestion {
+    fn default() -> FairQuestion {
+        FairQuestion::new()
     }
 }
 
 impl FairQuestion {
     /// A question about jobs and their speeds, and nothing else.
-    pub(super) fn new() -> FairQuestion {
+    pub fn new() -> FairQuestion {
         FairQuestion {
             packed: false,
             weighted: false,
@@ -203,12 +193,9 @@ fn held(view: &View<'_>, job: &Job) -> Option<usize> {
     models.into_iter().find(all)
 }
 
-/// Shares as whole numbers: of millionths, so that what a solver leaves of a tie is one; or as fine
-/// as they can be, where a host wants it to the last bit.
-fn targets(jobs: &[JobId], allocation: &Allocation, fine: bool) -> Vec<Target> {
-    let parts = if fine { Target::ALL as f64 } else { MILLION };
-    let unit = Target::ALL as f64 / parts;
-    let share = |share: f64| ((share.clamp(0.0, 1.0) * parts).round() * unit) as u64;
+/// Shares as whole numbers.
+fn targets(jobs: &[JobId], allocation: &Allocation) -> Vec<Target> {
+    let share = |share: f64| (share.clamp(0.0, 1.0) * Target::ALL as f64).round() as u64;
     let mut targets = Vec::new();
     for (job, row) in jobs.iter().zip(&allocation.shares) {
         for (model, part) in row.iter().enumerate() {

@@ -4,22 +4,23 @@
 //! written once as a [`Problem`]; [`Solver`] says who works on it. `Interior` is written here for
 //! problems with many small rows and a few that link them; the others are libraries for comparison
 //! and for corners of the feasible region. Everything ends after a bounded number of iterations,
-//! and what comes back was checked against the rows.
+//! and what comes back was checked against the rows. [`Scaled`] and [`System`] are what a method of
+//! somebody else's can be made of.
 
 #[cfg(feature = "clarabel")]
 mod conic;
-#[cfg(feature = "highs")]
-mod highs;
 mod interior;
 mod scaled;
-mod self_dual;
 mod simplex;
 mod skyline;
 mod system;
-mod vector;
+pub mod vector;
 
 #[cfg(test)]
 mod tests;
+
+pub use scaled::Scaled;
+pub use system::System;
 
 use crate::limits::{LP_COLUMNS_MAX, LP_FEASIBLE_MAX};
 
@@ -29,17 +30,11 @@ pub enum Solver {
     /// The interior-point method of this crate: an answer in the middle of the optimal ones.
     #[default]
     Interior,
-    /// The method that published results were made with, step by step. Finds out by itself when
-    /// nothing keeps all rows.
-    SelfDual,
     /// The simplex method of `microlp`: an answer at a corner, with few values above 0.
     Simplex,
     /// The interior-point method of `clarabel`.
     #[cfg(feature = "clarabel")]
     Clarabel,
-    /// `HiGHS`.
-    #[cfg(feature = "highs")]
-    Highs,
 }
 
 /// Maximise `c·x + sum of weight·ln(x)` over `x >= 0` with `A x <= b`.
@@ -153,26 +148,60 @@ impl Problem {
         self.bounds.len()
     }
 
+    /// Coefficient of each column in the objective.
+    pub fn objective(&self) -> &[f64] {
+        &self.objective
+    }
+
+    /// Columns that have to do with most rows.
+    pub fn wide(&self) -> &[usize] {
+        &self.wide
+    }
+
+    /// Values of the entries of all columns, one column after the other.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     /// Solves it.
     pub fn solve(&self, solver: Solver) -> Result<LpSolution, LpError> {
+        match solver {
+            Solver::Interior => self.check(interior::solve),
+            Solver::Simplex => self.solve_by(simplex::solve),
+            #[cfg(feature = "clarabel")]
+            Solver::Clarabel => self.solve_by(conic::solve),
+        }
+    }
+
+    /// Solves it by a method that takes no logarithms.
+    pub fn solve_by(
+        &self,
+        method: impl FnOnce(&Problem) -> Result<LpSolution, LpError>,
+    ) -> Result<LpSolution, LpError> {
+        if self.logs.iter().any(|&weight| weight != 0.0) {
+            return Err(LpError::NotLinear);
+        }
+        self.check(method)
+    }
+
+    /// The answer of a method, if the question is not too large and the answer keeps all rows.
+    fn check(
+        &self,
+        method: impl FnOnce(&Problem) -> Result<LpSolution, LpError>,
+    ) -> Result<LpSolution, LpError> {
         if self.columns() > LP_COLUMNS_MAX {
             return Err(LpError::TooLarge { columns: self.columns(), limit: LP_COLUMNS_MAX });
         }
-        if solver != Solver::Interior && self.logs.iter().any(|&weight| weight != 0.0) {
-            return Err(LpError::NotLinear);
-        }
-        let mut solution = match solver {
-            Solver::Interior => interior::solve(self)?,
-            Solver::SelfDual => self_dual::solve(self)?,
-            Solver::Simplex => simplex::solve(self)?,
-            #[cfg(feature = "clarabel")]
-            Solver::Clarabel => conic::solve(self)?,
-            #[cfg(feature = "highs")]
-            Solver::Highs => highs::solve(self)?,
-        };
+        let mut solution = method(self)?;
         solution.values.iter_mut().for_each(|value| *value = value.max(0.0));
         self.keeps_rows(&solution.values)?;
         Ok(solution)
+    }
+
+    /// The rows and places among all values of the entries of a column.
+    pub fn places(&self, column: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let range = self.starts[column]..self.starts[column + 1];
+        range.map(|at| (self.rows[at] as usize, at))
     }
 
     /// The entries of a column.

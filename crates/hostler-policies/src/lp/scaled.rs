@@ -5,27 +5,28 @@ use super::{LpSolution, Problem};
 /// Rounds of scaling.
 const SCALINGS: usize = 3;
 
-/// Size below which a row or a column counts as empty, where the scaling stops half-way.
-const SIZE_MIN: f64 = 1e-6;
-
 /// The problem with rows and columns brought to size 1.
 #[derive(Debug)]
-pub(super) struct Scaled {
+pub struct Scaled {
     starts: Vec<usize>,
     rows: Vec<u32>,
     values: Vec<f64>,
+    /// Coefficient of each column in the objective.
     pub objective: Vec<f64>,
-    pub logs: Vec<f64>,
+    pub(super) logs: Vec<f64>,
     /// Columns with a logarithm.
-    pub log_count: usize,
+    pub(super) log_count: usize,
+    /// Bound of each row.
     pub bounds: Vec<f64>,
+    /// What each row was multiplied by.
     pub row_scale: Vec<f64>,
+    /// What each column was multiplied by.
     pub column_scale: Vec<f64>,
     goal_scale: f64,
 }
 
 impl Scaled {
-    pub fn new(problem: &Problem) -> Scaled {
+    pub(super) fn new(problem: &Problem) -> Scaled {
         let mut row_scale = vec![1.0; problem.rows()];
         let mut column_scale = vec![1.0; problem.columns()];
         let mut values = problem.values.clone();
@@ -68,42 +69,8 @@ impl Scaled {
         }
     }
 
-    /// The problem with rows and columns brought near size 1, and the coefficient of each column in
-    /// the row of its own. The scaling stops half-way, and where it stops decides the start.
-    pub fn halfway(problem: &Problem) -> (Scaled, Vec<f64>) {
-        let columns = problem.columns();
-        let mut is_wide = vec![false; columns];
-        problem.wide.iter().for_each(|&column| is_wide[column] = true);
-        let mut own: Vec<f64> = is_wide.iter().map(|wide| if *wide { 0.0 } else { 1.0 }).collect();
-        let mut values = problem.values.clone();
-        let (mut row_scale, mut column_scale) = (vec![1.0; problem.rows()], vec![1.0; columns]);
-        for _ in 0..SCALINGS {
-            let mut row_size = vec![0.0f64; problem.rows()];
-            let mut column_size = own.clone();
-            for (column, size) in column_size.iter_mut().enumerate() {
-                for at in problem.starts[column]..problem.starts[column + 1] {
-                    let value = values[at].abs();
-                    let row = &mut row_size[problem.rows[at] as usize];
-                    (*size, *row) = (size.max(value), row.max(value));
-                }
-            }
-            let shrink = |size: f64| if size < SIZE_MIN { 1.0 } else { 1.0 / size.sqrt() };
-            let row_factor: Vec<f64> = row_size.into_iter().map(shrink).collect();
-            for column in 0..columns {
-                let factor = shrink(column_size[column]);
-                column_scale[column] *= factor;
-                own[column] *= factor * shrink(own[column]);
-                for at in problem.starts[column]..problem.starts[column + 1] {
-                    values[at] *= factor * row_factor[problem.rows[at] as usize];
-                }
-            }
-            row_scale.iter_mut().zip(&row_factor).for_each(|(scale, factor)| *scale *= factor);
-        }
-        (Scaled::with(problem, values, row_scale, column_scale), own)
-    }
-
-    /// A problem whose values others have scaled.
-    fn with(
+    /// A linear problem whose values others have scaled.
+    pub fn with(
         problem: &Problem,
         values: Vec<f64>,
         row_scale: Vec<f64>,
@@ -131,19 +98,25 @@ impl Scaled {
     }
 
     /// The values of a column, with others that lie beside them.
-    pub fn beside<'a>(&'a self, column: usize, list: &'a [u32]) -> (&'a [u32], &'a [f64]) {
+    pub(super) fn beside<'a>(&'a self, column: usize, list: &'a [u32]) -> (&'a [u32], &'a [f64]) {
         let range = self.starts[column]..self.starts[column + 1];
         (&list[range.clone()], &self.values[range])
     }
 
     /// `A' y` of one column.
-    pub fn dot(&self, column: usize, y: &[f64]) -> f64 {
+    pub(super) fn dot(&self, column: usize, y: &[f64]) -> f64 {
         let (rows, values) = self.column(column);
         rows.iter().zip(values).map(|(&row, value)| value * y[row as usize]).sum()
     }
 
     /// Values and prices of the problem itself.
-    pub fn unscale(&self, problem: &Problem, x: &[f64], y: &[f64], iterations: u32) -> LpSolution {
+    pub(super) fn unscale(
+        &self,
+        problem: &Problem,
+        x: &[f64],
+        y: &[f64],
+        iterations: u32,
+    ) -> LpSolution {
         let values: Vec<f64> =
             x.iter().zip(&self.column_scale).map(|(x, scale)| x * scale).collect();
         let prices = y.iter().zip(&self.row_scale);

@@ -7,7 +7,7 @@ use super::skyline::Skyline;
 
 /// The equations of a step.
 #[derive(Debug)]
-pub(super) struct System {
+pub struct System {
     matrix: Skyline,
     /// Rows before the wide columns.
     local: usize,
@@ -24,11 +24,10 @@ pub(super) struct System {
     diagonal: Vec<f64>,
     answer: Vec<f64>,
     rest: Vec<f64>,
-    /// Whether answers are corrected by what the factors left undone.
-    pub refines: bool,
 }
 
 impl System {
+    /// Makes room for the equations of a problem.
     pub fn new(problem: &Problem) -> System {
         let local = problem.rows() - problem.linking;
         let wide = problem.wide.clone();
@@ -79,7 +78,6 @@ impl System {
             diagonal: Vec::new(),
             answer: Vec::new(),
             rest: Vec::new(),
-            refines: true,
         }
     }
 
@@ -120,8 +118,21 @@ impl System {
     }
 
     /// Finds the prices that a step changes by: of `M dy = A theta slope + side`, wide columns kept
-    /// apart.
-    pub fn solve(&mut self, scaled: &Scaled, slope: &[f64], mut side: impl Iterator<Item = f64>) {
+    /// apart. The answer is corrected by what the factors left undone.
+    pub fn solve(&mut self, scaled: &Scaled, slope: &[f64], side: impl Iterator<Item = f64>) {
+        self.solve_once(scaled, slope, side);
+        self.subtract(scaled);
+        self.matrix.solve(&mut self.rest);
+        self.answer.iter_mut().zip(&self.rest).for_each(|(value, rest)| *value += rest);
+    }
+
+    /// As [`System::solve`], without the correction.
+    pub fn solve_once(
+        &mut self,
+        scaled: &Scaled,
+        slope: &[f64],
+        mut side: impl Iterator<Item = f64>,
+    ) {
         let (local, shift) = (self.local, self.wide.len());
         let right = &mut self.rest;
         right.clear();
@@ -141,12 +152,6 @@ impl System {
         debug_assert_eq!(right.len(), self.diagonal.len() + shift, "one side for each row");
         self.answer.clone_from(right);
         self.matrix.solve(&mut self.answer);
-        if !self.refines {
-            return;
-        }
-        self.subtract(scaled);
-        self.matrix.solve(&mut self.rest);
-        self.answer.iter_mut().zip(&self.rest).for_each(|(value, rest)| *value += rest);
     }
 
     /// Takes the matrix times the answer from the rest: what the factors left undone.

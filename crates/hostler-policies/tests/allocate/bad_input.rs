@@ -26,8 +26,8 @@ fn all() -> Vec<(&'static str, Box<dyn Allocate>)> {
     for rate_knowledge in [RateKnowledge::Agnostic, RateKnowledge::Aware, RateKnowledge::Packed] {
         list.push(("max-min", Box::new(MaxMin::new(rate_knowledge))));
         list.push(("water-filling", Box::new(WaterFilling { rate_knowledge })));
-        list.push(("finish-time", Box::new(FinishTime::new(rate_knowledge))));
-        list.push(("makespan", Box::new(Makespan::new(rate_knowledge))));
+        list.push(("finish-time", Box::new(FinishTime { rate_knowledge, weighted: true })));
+        list.push(("makespan", Box::new(Makespan { rate_knowledge })));
     }
     list
 }

@@ -81,12 +81,9 @@ fn solvers() -> Vec<(String, Box<dyn Allocate>)> {
         ));
         list.push((
             format!("finish-time {rate_knowledge:?}"),
-            Box::new(FinishTime::new(rate_knowledge)),
+            Box::new(FinishTime { rate_knowledge, weighted: true }),
         ));
-        list.push((
-            format!("makespan {rate_knowledge:?}"),
-            Box::new(Makespan::new(rate_knowledge)),
-        ));
+        list.push((format!("makespan {rate_knowledge:?}"), Box::new(Makespan { rate_knowledge })));
     }
     list
 }

@@ -1,8 +1,7 @@
 //! Larger max-min instances over the published table of rates: the objective to five digits.
 
-use std::path::PathBuf;
-
 use hostler_policies::allocate::*;
+use hostler_sim::fixture::published_data;
 use serde_json::Value;
 
 const TOLERANCE: f64 = 1e-5;
@@ -50,10 +49,7 @@ fn instance(table: &Value, case: &Value) -> Instance {
 
 #[test]
 fn large_instances_reach_the_known_optimum() {
-    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
-        println!("skipped: HOSTLER_PARITY_DATA is not set");
-        return;
-    };
+    let Some(data) = published_data("large_instances_reach_the_known_optimum") else { return };
     let file = std::fs::File::open(data.join("theirs/gavel/simulation_throughputs.json.gz"))
         .expect("the file is as its readme says");
     let table: Value = serde_json::from_reader(flate2::read::GzDecoder::new(file))

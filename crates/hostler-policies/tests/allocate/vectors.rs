@@ -85,18 +85,18 @@ fn policy(name: &str) -> (Box<dyn Allocate>, &'static str) {
             (Box::new(WaterFilling { rate_knowledge: Aware }), "normalized_throughput")
         }
         "finish_time_fairness_perf" => {
-            (Box::new(FinishTime { weighted: false, ..FinishTime::new(Aware) }), "objective_rho")
+            (Box::new(FinishTime { rate_knowledge: Aware, weighted: false }), "objective_rho")
         }
-        "min_total_duration_perf" => (Box::new(Makespan::new(Aware)), "objective_T_seconds"),
+        "min_total_duration_perf" => {
+            (Box::new(Makespan { rate_knowledge: Aware }), "objective_T_seconds")
+        }
         "max_sum_throughput_perf" => (Box::new(sum), "objective"),
         "max_sum_throughput_normalized_by_cost_perf" => {
             (Box::new(SumThroughput { priced: true, ..sum }), "objective")
         }
         "nash_welfare_geo_mean" => (Box::new(StrategyProof), "objective"),
         "sjf_lecture" => (Box::new(Shortest), "objective_seconds"),
-        "fifo_perf" => {
-            (Box::new(FifoPerf { tie_order: vec![2, 1, 0], ..FifoPerf::default() }), "assignment")
-        }
+        "fifo_perf" => (Box::new(FifoPerf { tie_order: vec![2, 1, 0] }), "assignment"),
         "allox" => (Box::new(Allox::default()), "assignment_cost"),
         other => panic!("no policy for `{other}`"),
     }
@@ -188,7 +188,10 @@ fn a_corner_is_as_good_as_the_middle() {
         let Some(expected) = case["expected"]["max_min_fairness_perf"]["objective"].as_f64() else {
             continue;
         };
-        let mut policy = MaxMin { rate_knowledge: RateKnowledge::Aware, solver: Solver::Simplex };
+        let mut policy = MaxMin {
+            rate_knowledge: RateKnowledge::Aware,
+            programmes: Grouped { solver: Solver::Simplex },
+        };
         let allocation = policy.allocate(&instance).expect("the instance is sound");
         close(
             case["name"].as_str().expect("the file is as its readme says"),

@@ -6,9 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hostler_core::policy::Policy;
-
-use crate::parity::pai2020::{self, Rank};
+use super::simulator::JobSimulator;
 use crate::trace::{Status, TextId, TextPool};
 
 /// No machine, or no usage.
@@ -192,10 +190,6 @@ pub struct MiniBatches {
     pub times: Vec<f64>,
 }
 
-/// Makes the policy of the published simulator for a rank; the flag asks for packing. The
-/// simulator does not know the policies: whoever joins both hands this over.
-pub type PolicyMaker = Box<dyn Fn(Rank, bool) -> Box<dyn Policy>>;
-
 /// Everything that figures are computed from.
 #[derive(Default)]
 pub struct Input {
@@ -220,10 +214,8 @@ pub struct Input {
     pub machines: Vec<Machine>,
     /// What machines did, by key.
     pub metrics: Vec<Metric>,
-    /// Rows of the simulator's table.
-    pub simulator: Vec<pai2020::Pai2020Job>,
-    /// How the simulator's policies are made.
-    pub policies: Option<PolicyMaker>,
+    /// The published job simulator, for a table of its own.
+    pub simulator: Option<Box<dyn JobSimulator>>,
     /// Mini-batch times.
     pub minibatches: Vec<MiniBatches>,
     /// Whether any job has a recurrence tag.

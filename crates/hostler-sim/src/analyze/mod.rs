@@ -2,7 +2,7 @@
 //!
 //! Reads native tables or the tables of the PAI trace into one [`Input`], computes every figure
 //! that they allow, and lists what is missing for the others. Predicting, simulating and
-//! changing anything is not done here; the two figures that simulate ask the parity world.
+//! changing anything is not done here; the two figures that simulate ask who was handed over.
 
 mod figure;
 mod figures;
@@ -12,6 +12,7 @@ mod native;
 mod need;
 mod page;
 mod pai;
+mod simulator;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -21,10 +22,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use figure::{Fact, Figure, FigureTable, Finding, TableRow};
-pub use input::{Input, PolicyMaker, Source};
+pub use input::{Input, Source};
 use serde::Serialize;
+pub use simulator::{JobSimulator, JobWait, Rank, Simulated, SimulatedCluster};
 
-use crate::parity::pai2020::{self, Pai2020Error};
 use crate::trace::ImportOptions;
 use crate::trace::import::importer;
 use crate::trace::source::{self, Progress};
@@ -36,9 +37,6 @@ pub enum AnalyzeError {
     /// The tables cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The simulator's table cannot be read.
-    #[error(transparent)]
-    Simulator(#[from] Pai2020Error),
     /// Nothing known is there.
     #[error(
         "no tables in `{0}`; expected jobs.csv and tasks.csv, tables of the PAI trace \
@@ -94,7 +92,6 @@ fn simulator_csv(path: &Path, progress: Progress<'_>) -> Result<Input, AnalyzeEr
     let mut input = native::from_trace(imported.trace);
     input.source = Source::PaiSimulator;
     input.left_out = imported.dropped;
-    input.simulator = pai2020::read(path, usize::MAX)?;
     Ok(input)
 }
 

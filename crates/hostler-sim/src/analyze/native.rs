@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::input::{Input, Machine, NONE, Source, Task, Usage, Worker};
+use crate::trace::import::{Zone, parse_origin};
 use crate::trace::source::Progress;
 use crate::trace::{
     JobRow, NodeRow, OptU32, OptU64, ReadOptions, Status, TaskRow, TextId, Trace, TraceError, read,
@@ -19,10 +20,13 @@ pub fn from_folder(folder: &Path, progress: Progress<'_>) -> Result<Input, Trace
 pub fn from_trace(trace: Trace) -> Input {
     let mut input = Input { source: Source::Native, ..Input::default() };
     input.rows = trace.row_counts();
-    let zone = zone_secs(&trace.meta.time_zone);
-    let origin = origin_secs(&trace.meta.time_origin);
+    let zone = Zone::parse(&trace.meta.time_zone).map(Zone::east_secs);
+    let origin = match trace.meta.time_origin.as_str() {
+        "relative" => Some(0),
+        origin => parse_origin(origin),
+    };
     input.clock_known = zone.is_some() && origin.is_some();
-    input.zone_secs = zone.unwrap_or(0.0) + origin.unwrap_or(0.0);
+    input.zone_secs = zone.unwrap_or(0) as f64 + origin.unwrap_or(0) as f64;
     input.tasks_listed = true;
     input.jobs_listed = trace.jobs.iter().any(|job| !job.user.is_empty());
     input.groups_listed = trace.jobs.iter().any(|job| !job.group_tag.is_empty());
@@ -139,64 +143,4 @@ fn secs(time: OptU64) -> f64 {
 
 fn number(value: OptU32) -> f64 {
     value.get().map_or(f64::NAN, f64::from)
-}
-
-/// Seconds of a zone such as `UTC`, `UTC+8` or `+05:30`; none for what is not understood.
-fn zone_secs(zone: &str) -> Option<f64> {
-    let rest = zone.strip_prefix("UTC").unwrap_or(zone);
-    if rest.is_empty() || rest == "Z" {
-        return (!zone.is_empty()).then_some(0.0);
-    }
-    let sign = match rest.as_bytes()[0] {
-        b'+' => 1.0,
-        b'-' => -1.0,
-        _ => return None,
-    };
-    let (hours, minutes) = rest[1..].split_once(':').unwrap_or((&rest[1..], "0"));
-    let (hours, minutes): (f64, f64) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let valid = (0.0..24.0).contains(&hours) && (0.0..60.0).contains(&minutes);
-    valid.then_some(sign * (hours * 3600.0 + minutes * 60.0))
-}
-
-/// Seconds of 1970 of an RFC 3339 time; 0 for a relative one, none for what is not understood.
-fn origin_secs(origin: &str) -> Option<f64> {
-    if origin == "relative" {
-        return Some(0.0);
-    }
-    let (date, time) = origin.split_once(['T', ' '])?;
-    let mut date = date.split('-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let mut clock = time.get(..8)?.split(':').map(|part| part.parse::<i64>().ok());
-    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
-    let valid = (1..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    let secs = days_since_1970(year, month, day) * 86_400 + hours * 3600 + minutes * 60 + seconds;
-    let zone =
-        zone_secs(time.get(8..)?.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit()));
-    valid.then_some(secs as f64 - zone.unwrap_or(0.0))
-}
-
-/// Days of a date of the Gregorian calendar; years are counted from March, so that leap days come
-/// last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let since_march = (month + 9) % 12;
-    let day_of_year = (153 * since_march + 2) / 5 + day - 1;
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year
-        - 719_468
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn origins_and_zones_become_seconds() {
-        assert_eq!(origin_secs("1970-01-01T00:00:00Z"), Some(0.0));
-        assert_eq!(origin_secs("2017-10-01T00:00:00Z"), Some(1_506_816_000.0));
-        assert_eq!(origin_secs("2017-10-01T08:00:00+08:00"), Some(1_506_816_000.0));
-        assert_eq!(origin_secs("soon"), None);
-        assert_eq!(zone_secs("UTC+8"), Some(28_800.0));
-        assert_eq!(zone_secs("-05:30"), Some(-19_800.0));
-        assert_eq!(zone_secs("Mars"), None);
-    }
 }

@@ -62,7 +62,7 @@ impl Need {
             Need::Network => input.usage.iter().any(|usage| usage.read.is_finite()),
             Need::Groups => input.groups_listed,
             Need::Metrics => !input.metrics.is_empty(),
-            Need::Simulator => !input.simulator.is_empty(),
+            Need::Simulator => input.simulator.as_ref().is_some_and(|own| own.jobs() > 0),
             Need::MiniBatches => !input.minibatches.is_empty(),
         }
     }

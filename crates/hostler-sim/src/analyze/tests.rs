@@ -1,32 +1,23 @@
 //! Figures against numbers that were worked out by hand or published.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use expect_test::{Expect, expect};
+use tempfile::TempDir;
 
 use super::{Analysis, analyze, read};
+use crate::fixture::published_data;
 
 /// A folder of its own that goes with the test.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
     fn new(files: &[(&str, &str)]) -> Folder {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hostler-analyze-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
-            std::fs::write(path.join(name), text).unwrap();
+            std::fs::write(folder.path().join(name), text).unwrap();
         }
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        Folder(folder)
     }
 }
 
@@ -142,7 +133,7 @@ fn small() -> Folder {
 #[test]
 fn gpu_hours_asked_for_but_not_used() {
     let folder = small();
-    let analysis = analysed(&folder.0);
+    let analysis = analysed(folder.0.path());
     check(
         &analysis,
         "request-use",
@@ -162,7 +153,7 @@ fn gpu_hours_asked_for_but_not_used() {
 fn overuse_by_instance_may_vanish_in_the_task() {
     let folder = small();
     check(
-        &analysed(&folder.0),
+        &analysed(folder.0.path()),
         "overuse",
         expect![[r#"
         cpu_tasks 0
@@ -181,7 +172,7 @@ fn overuse_by_instance_may_vanish_in_the_task() {
 fn sharing_saves_what_rounding_up_would_cost() {
     let folder = small();
     check(
-        &analysed(&folder.0),
+        &analysed(folder.0.path()),
         "sharing-saved",
         expect![[r#"
         saved 0.1667
@@ -199,7 +190,7 @@ fn sharing_saves_what_rounding_up_would_cost() {
 fn busy_slots_of_two_workers_are_contention() {
     let folder = small();
     check(
-        &analysed(&folder.0),
+        &analysed(folder.0.path()),
         "contention",
         expect![[r#"
         slots 18
@@ -213,7 +204,7 @@ fn busy_slots_of_two_workers_are_contention() {
 #[test]
 fn use_of_machines_is_weighted_by_time() {
     let folder = small();
-    let analysis = analysed(&folder.0);
+    let analysis = analysed(folder.0.path());
     check(
         &analysis,
         "machine-use",
@@ -247,7 +238,7 @@ fn use_of_machines_is_weighted_by_time() {
 #[test]
 fn machines_are_set_against_requests() {
     let folder = small();
-    let analysis = analysed(&folder.0);
+    let analysis = analysed(folder.0.path());
     check(
         &analysis,
         "mismatch",
@@ -284,7 +275,7 @@ fn delayed_instances_are_those_above_the_ninth_tenth() {
         ("pai_machine_metric.csv", &metrics),
     ]);
     let expected = "slowdown_p90 1\ndelayed 1\ncpu_half 0.7\ncpu_half_others 0.2\n";
-    assert_eq!(facts(&analysed(&folder.0), "delayed"), expected);
+    assert_eq!(facts(&analysed(folder.0.path()), "delayed"), expected);
 }
 
 /// Ten jobs at hours 0 to 9 of one user. The first eight teach, but the eighth ends too late:
@@ -306,7 +297,7 @@ fn predictions_never_know_what_ends_later() {
     let folder = Folder::new(&[("jobs.csv", &jobs), ("tasks.csv", &tasks)]);
     let expected = "taught 7\nasked 2\nwithin_25_user 0.5\nwithin_25_user_group 1\n\
                     within_25_user_group_gpu 1\n";
-    assert_eq!(facts(&analysed(&folder.0), "predictor"), expected);
+    assert_eq!(facts(&analysed(folder.0.path()), "predictor"), expected);
 }
 
 /// Asked 100 s, started after 60 and ended after 100: 60 % of its time was waiting; the other
@@ -321,7 +312,7 @@ fn short_tasks_that_wait_longer_than_they_run_are_counted() {
              a,1,500,T4,60000,100000\nb,1,1000,V100,10000,1010000\n",
         ),
     ]);
-    let analysis = analysed(&folder.0);
+    let analysis = analysed(folder.0.path());
     let expected = "above_half_short 1\nabove_half_long 0\nabove_half_all 0.5\n";
     assert_eq!(facts(&analysis, "wait-share"), expected);
     let expected = "T4_p50 60\nT4_p90 60\nV100_p50 10\nV100_p90 10\n";
@@ -332,7 +323,7 @@ fn short_tasks_that_wait_longer_than_they_run_are_counted() {
 #[test]
 fn waits_and_rows_follow_the_published_joins() {
     let folder = small();
-    let analysis = analysed(&folder.0);
+    let analysis = analysed(folder.0.path());
     check(
         &analysis,
         "instances",
@@ -375,7 +366,7 @@ fn bad_rows_are_counted_by_reason_and_left_out() {
         ("pai_machine_spec.csv", "machine,gpu_type,cap_cpu,cap_mem,cap_gpu\nm1,V100,many,1,1\n"),
         ("pai_instance_table.csv", "a,worker\na,w,n,w1,i,Terminated,-1,5,m1\n,,,,,,,,\n"),
     ]);
-    let analysis = analysed(&folder.0);
+    let analysis = analysed(folder.0.path());
     let lines = analysis.left_out.iter().map(|(reason, rows)| format!("{rows} {reason}\n"));
     expect![[r#"
         1 pai_instance_table: a name is missing
@@ -395,16 +386,16 @@ fn any_bytes_are_read_or_refused_but_never_panic() {
             tables.iter().map(|table| (format!("pai_{table}.csv"), text)).collect();
         let named: Vec<(&str, &str)> = named.iter().map(|(name, text)| (&**name, *text)).collect();
         let folder = Folder::new(&named);
-        if let Ok(input) = read(&folder.0, &mut |_, _| {}) {
+        if let Ok(input) = read(folder.0.path(), &mut |_, _| {}) {
             let analysis = analyze(&input, &mut |_, _| {});
             assert!(!analysis.text().is_empty());
             assert!(analysis.html("x").starts_with("<!doctype html>"));
         }
     }
     let cut = Folder::new(&[("pai_task_table.csv.gz", "no gzip")]);
-    assert!(read(&cut.0, &mut |_, _| {}).is_err());
+    assert!(read(cut.0.path(), &mut |_, _| {}).is_err());
     let empty = Folder::new(&[]);
-    let told = read(&empty.0, &mut |_, _| {}).err().map(|error| error.to_string());
+    let told = read(empty.0.path(), &mut |_, _| {}).err().map(|error| error.to_string());
     assert!(told.is_some_and(|told| told.contains("no tables in")));
 }
 
@@ -418,15 +409,14 @@ fn a_trace_of_ten_thousand_years_is_cut_into_few_buckets() {
         ("pai_task_table.csv", tasks),
         ("pai_instance_table.csv", instances),
     ]);
-    let analysis = analysed(&folder.0);
+    let analysis = analysed(folder.0.path());
     assert_eq!(fact(&analysis, "alloc-heat", "2-GPU V100_gpu"), 0.5);
 }
 
 /// Real rows are read where they lie, never copied.
 #[test]
 fn published_tables_have_their_published_figures() {
-    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
-        println!("skipped: published_tables_have_their_published_figures, no HOSTLER_PARITY_DATA");
+    let Some(data) = published_data("published_tables_have_their_published_figures") else {
         return;
     };
     let analysis = analysed(&data.join("theirs/pai/v2020"));

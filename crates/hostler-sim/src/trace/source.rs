@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::error::TraceError;
@@ -89,17 +90,26 @@ impl Read for Metered<'_, '_> {
 }
 
 /// Opens a file for reading, unpacked.
+pub fn unpacked(path: &Path) -> Result<Box<dyn Read>, TraceError> {
+    decode(path, File::open(path).map_err(cannot("read", path))?)
+}
+
+/// Like [`unpacked`], and counts.
 pub(crate) fn open<'m>(
     path: &Path,
     meter: &'m mut Meter<'_>,
 ) -> Result<Box<dyn Read + 'm>, TraceError> {
     let file = File::open(path).map_err(cannot("read", path))?;
-    let metered = io::BufReader::with_capacity(1 << 16, Metered { file, meter });
+    decode(path, Metered { file, meter })
+}
+
+fn decode<'m>(path: &Path, file: impl Read + 'm) -> Result<Box<dyn Read + 'm>, TraceError> {
+    let packed = io::BufReader::with_capacity(1 << 16, file);
     Ok(match Compression::of(path) {
-        Compression::None => Box::new(metered),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(metered)),
+        Compression::None => Box::new(packed),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
         Compression::Zstd => {
-            let decoder = zstd::Decoder::with_buffer(metered);
+            let decoder = zstd::Decoder::with_buffer(packed);
             Box::new(decoder.map_err(cannot("read", path))?)
         }
     })
@@ -161,7 +171,7 @@ pub fn fingerprint(path: &Path) -> Result<InputFile, TraceError> {
         bytes += got as u64;
         hash.update(&buffer[..got]);
     }
-    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = HEXLOWER.encode(&hash.finalize());
     Ok(InputFile { file: file_name(path), bytes, sha256 })
 }
 

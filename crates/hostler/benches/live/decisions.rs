@@ -31,7 +31,8 @@ const BEAT_SECS: u64 = 5;
 pub async fn measure(size: &Size) {
     let nodes = size.nodes;
     let policy = std::env::var("HOSTLER_BENCH_POLICY");
-    let policy = policy.unwrap_or_else(|_| "kind = \"fifo-backfill\"\n".to_owned());
+    let policy =
+        policy.unwrap_or_else(|_| "kind = \"fifo-backfill\"\nestimate = \"user\"\n".to_owned());
     let daemon = Daemon::start("decisions", &policy);
     let mut client = daemon.client().await;
     let (ended, running) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

@@ -12,7 +12,7 @@ const CALLERS: usize = 16;
 
 pub async fn measure(size: &Size) {
     let wanted = size.jobs;
-    let mut daemon = Daemon::start("jobs", "kind = \"fifo-backfill\"\n");
+    let mut daemon = Daemon::start("jobs", "kind = \"fifo-backfill\"\nestimate = \"user\"\n");
     daemon.start_agent("64xV100").await;
     let mut client = daemon.client().await;
     let (load, before, begun) = (load(), daemon.processor_secs(), Instant::now());

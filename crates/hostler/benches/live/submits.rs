@@ -15,7 +15,7 @@ const PER_SECOND: u32 = 500;
 const CALLERS: u32 = 50;
 
 pub async fn measure(size: &Size) {
-    let mut daemon = Daemon::start("submits", "kind = \"fifo-backfill\"\n");
+    let mut daemon = Daemon::start("submits", "kind = \"fifo-backfill\"\nestimate = \"user\"\n");
     daemon.start_agent("8xV100").await;
     let mut client = daemon.client().await;
     let job = r#"{"command":["sleep","1000"],"gpus":8}"#;

@@ -57,6 +57,17 @@ pub struct Serve {
     /// `hostler policy set`.
     #[arg(long, value_name = "KIND[:KEY=VALUE..]|FILE")]
     pub policy: Option<String>,
+    /// Policy that takes over from one that breaks a rule of the cluster; that of a new store when
+    /// left out.
+    #[arg(long, value_name = "KIND[:KEY=VALUE..]|FILE")]
+    pub fallback: Option<String>,
+    /// Recorded trace whose jobs predictors learn from, besides those that finish here: for
+    /// policies with `estimate=median` or `cart`. May be given several times, oldest first.
+    #[arg(long, value_name = "FOLDER")]
+    pub history: Vec<PathBuf>,
+    /// Model of `hostler predict train`, for policies with `estimate=trained`.
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
     /// Certificate chain (PEM); one is made and kept when left out.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use hostler_sim::analyze;
+use hostler_parity::pai2020;
+use hostler_sim::analyze::{self, Source};
 
-use super::parity;
 use crate::cli::Analyze;
 use crate::progress;
 
@@ -18,7 +18,10 @@ pub fn run(args: &Analyze) -> Result<()> {
     };
     let mut input = analyze::read(&args.dir, &mut advance)?;
     bar.finish_and_clear();
-    input.policies = Some(Box::new(|rank, pack| parity::policy(rank, pack)));
+    if input.source == Source::PaiSimulator {
+        let rows = pai2020::read(&args.dir, usize::MAX)?;
+        input.simulator = Some(Box::new(pai2020::Table(rows)));
+    }
     let spinner = progress::spinner("computing");
     let mut step = |done, all| spinner.set_message(format!("computing figure {done} of {all}"));
     let analysis = analyze::analyze(&input, &mut step);

@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn jobs_of_root_run_as_root_only_when_that_is_said() {
-        let passwd = std::env::temp_dir().join(format!("hostler-passwd-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let passwd = folder.path().join("passwd");
         std::fs::write(&passwd, "root:x:0:0::/root:/bin/sh\njobs:x:7:8::/srv:/bin/sh\n").unwrap();
         let found = |named: Option<&str>, range, is_root| {
             let options = JobUserOptions { job_user: named.map(str::to_owned), job_users: range };
@@ -52,6 +53,5 @@ mod tests {
         let each = JobUsers::PerTenant { first: 60_000, last: 60_999 };
         assert_eq!(found(None, range, true).unwrap(), each);
         assert!(found(None, range, false).is_err());
-        std::fs::remove_file(&passwd).unwrap();
     }
 }

@@ -4,14 +4,8 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::Result;
-use hostler_core::pipeline::{Cache, Head, Pipeline, Preempt, ShareRule};
-use hostler_core::policy::{Cadence, Policy};
-use hostler_core::predict::EstimateSource;
-use hostler_core::stage::{Order, Place};
-use hostler_policies::order::{fifo, sjf};
-use hostler_policies::place::balance::Balance;
-use hostler_policies::place::first_fit::FirstFit;
-use hostler_sim::parity::pai2020::{self, Cluster, Options, Pai2020Outcome, Rank};
+use hostler_parity::pai2020::{self, Options, Pai2020Outcome};
+use hostler_sim::analyze::{Rank, SimulatedCluster};
 use serde::Serialize;
 
 use crate::cli::{NodeOrder, Pai2020, Pai2020Cluster, Pai2020Policy, ParityCommand};
@@ -44,17 +38,17 @@ fn pai2020(args: &Pai2020) -> Result<()> {
     let rows = pai2020::read(&args.trace, rows_read(args.jobs))?;
     let per_minute = u32::try_from(args.arrivals_per_minute).ok();
     let cluster = match args.cluster {
-        Pai2020Cluster::Single => Cluster::Single(args.gpus),
-        Pai2020Cluster::Hetero => Cluster::Hetero,
+        Pai2020Cluster::Single => SimulatedCluster::Single(args.gpus),
+        Pai2020Cluster::Hetero => SimulatedCluster::Hetero,
     };
     let mut results = Vec::new();
     for named in &args.policy {
         let (rank, name) = rank(*named);
-        let options = Options { rank, cluster, per_minute, sample: args.jobs };
+        let pack = matches!(args.nodes, NodeOrder::Pack);
+        let options = Options { rank, cluster, pack, per_minute, sample: args.jobs };
         spinner.set_message(name);
         let started = Instant::now();
-        let packs = matches!(args.nodes, NodeOrder::Pack);
-        let outcome = pai2020::run(&rows, &options, policy(rank, packs))?;
+        let outcome = pai2020::run(&rows, &options)?;
         let wall_s = started.elapsed().as_secs_f64();
         results.push(Json { policy: name.to_owned(), outcome, wall_s });
     }
@@ -95,26 +89,4 @@ fn rank(policy: Pai2020Policy) -> (Rank, &'static str) {
         Pai2020Policy::Sjg => (Rank::Group, "sjg"),
         Pai2020Policy::Sjgg => (Rank::GroupGpu, "sjgg"),
     }
-}
-
-/// The product's own stages, put together as the original does.
-pub(super) fn policy(rank: Rank, pack: bool) -> Box<dyn Policy> {
-    let place: Box<dyn Place> = match pack {
-        true => Box::new(FirstFit),
-        false => Box::new(Balance { with_gpus: false }),
-    };
-    let order: Box<dyn Order> = match rank {
-        Rank::Submit => Box::new(fifo::BySubmission),
-        Rank::Duration | Rank::User | Rank::Group | Rank::GroupGpu => Box::new(sjf::ByTotal),
-    };
-    Box::new(Pipeline {
-        order,
-        place,
-        head: Head::Skips,
-        preempt: Preempt::Never,
-        sharing: ShareRule::Requests,
-        cadence: Cadence::EveryEvent,
-        estimates: EstimateSource::User,
-        cache: Cache::default(),
-    })
 }

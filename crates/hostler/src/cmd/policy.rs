@@ -9,6 +9,7 @@ use hostler_live::api::PolicyText;
 
 use crate::cli::PolicyCommand;
 use crate::live::{client, print_json};
+use crate::say::say;
 use crate::settings::Chosen;
 
 /// Shows or changes the policy.
@@ -17,13 +18,16 @@ pub fn run(command: &PolicyCommand, registry: &Registry) -> Result<()> {
         PolicyCommand::Show { json } => (client()?.get("/policy")?, *json),
         PolicyCommand::Set { policy, json } => {
             let toml = text(policy, registry)?;
-            (client()?.put("/policy", &PolicyText { toml })?, *json)
+            (client()?.put("/policy", &PolicyText { toml, violation: None })?, *json)
         }
     };
     if json {
         return print_json(&policy);
     }
     println!("{}", policy.toml.trim_end());
+    if let Some(violation) = &policy.violation {
+        say(format_args!("warning: it took over because another policy broke a rule: {violation}"));
+    }
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::user::JobUsers;
 use hostler_live::agent::{AgentError, AgentOptions, Daemon, JobSettings, place};
 use hostler_live::client::pin;
-use hostler_live::host;
+use hostler_live::host::{self, Experience};
 use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
@@ -20,6 +20,7 @@ use hostler_live::server::{self, Certificate, Running};
 
 use super::job_user::job_users;
 use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, Serve};
+use crate::input;
 use crate::say::say;
 use crate::settings::Chosen;
 
@@ -121,7 +122,10 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
         Some(policy) => super::policy::text(policy, &registry)?,
         None => Chosen::parse(&registry, hostler_policies::DEFAULT)?.bare_toml(),
     };
-    let host = times(args, policy)?;
+    let mut host = times(args, policy)?;
+    if let Some(fallback) = &args.fallback {
+        host.fallback = super::policy::text(fallback, &registry)?;
+    }
     let certificate = match (&args.cert, &args.key) {
         (Some(chain), Some(key)) => Certificate::Own { chain: chain.clone(), key: key.clone() },
         _ if args.plain => Certificate::None,
@@ -135,8 +139,18 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
         certificate,
         rate: Rate { per_second, burst: 2.0 * per_second },
         host,
+        experience: experience(args)?,
         policies: Arc::new(move |text| registry.from_toml(text).map_err(|error| error.to_string())),
     })
+}
+
+/// What predictors are taught by besides what finishes here.
+fn experience(args: &Serve) -> Result<Experience> {
+    let mut lessons = Vec::new();
+    for trace in &args.history {
+        lessons.extend(input::lessons(trace)?);
+    }
+    Ok(Experience { model: args.model.as_deref().map(input::read_model).transpose()?, lessons })
 }
 
 /// When silence means what. Several beats fit into the fence, or one late answer would end jobs.

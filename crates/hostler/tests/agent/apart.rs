@@ -1,6 +1,6 @@
 //! What keeps jobs apart from each other and from the machine: users, rights, limits, folders.
 
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -93,10 +93,8 @@ fn an_agent_whose_folder_is_closed_to_jobs_says_what_to_do() {
         println!("skipped: only root starts programs as somebody else");
         return;
     }
-    let closed = std::env::temp_dir().join(format!("hostler-closed-{}", std::process::id()));
-    std::fs::create_dir(&closed).unwrap();
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let data = closed.join("data");
+    let closed = tempfile::tempdir().unwrap();
+    let data = closed.path().join("data");
     std::fs::create_dir(&data).unwrap();
     std::fs::write(data.join("token"), "secret-of-the-agent").unwrap();
     let agent = Command::new(env!("CARGO_BIN_EXE_hostler"))
@@ -105,7 +103,6 @@ fn an_agent_whose_folder_is_closed_to_jobs_says_what_to_do() {
         .args(["--log-format", "json"])
         .output()
         .unwrap();
-    std::fs::remove_dir_all(&closed).unwrap();
     let words = String::from_utf8(agent.stderr).unwrap();
     assert_eq!(agent.status.code(), Some(1), "{words}");
     assert!(words.contains("jobs run as `nobody`, who cannot work in"), "{words}");

@@ -1,8 +1,8 @@
 //! A daemon that says what the test says, and an agent that is connected to it.
 
-use std::cell::Cell;
+use std::fs::Permissions;
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_live::wire::{
     FromAgent, LeaseReport, Stage, StartOrder, Stream, TaskExit, TaskOrder, ToAgent,
 };
+use tempfile::TempDir;
 use tungstenite::{Message, WebSocket};
 
 /// The longest that anything may take here, on a machine that is busy with other things.
@@ -22,7 +23,7 @@ pub struct Fake {
     listener: TcpListener,
     socket: Option<WebSocket<TcpStream>>,
     agent: Child,
-    data: PathBuf,
+    data: TempDir,
     options: Vec<String>,
     /// Fence that the agent is told.
     pub fence_ms: u64,
@@ -49,9 +50,9 @@ impl Fake {
     fn start_agent(options: &[&str], fence_ms: u64, group: Option<&Path>) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let data = fresh_folder();
+        let data = tempfile::Builder::new().prefix("hostler-").tempdir().unwrap();
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let agent = spawn(&listener, &data, &options, group);
+        let agent = spawn(&listener, data.path(), &options, group);
         let (socket, answers) = (None, true);
         let mut fake = Fake { listener, socket, agent, data, options, fence_ms, answers };
         assert_eq!(fake.welcome(), []);
@@ -162,23 +163,23 @@ impl Fake {
 
     /// Starts an agent on the same folder; gives what it holds.
     pub fn restart_agent(&mut self) -> Vec<LeaseReport> {
-        self.agent = spawn(&self.listener, &self.data, &self.options, None);
+        self.agent = spawn(&self.listener, self.data.path(), &self.options, None);
         self.welcome()
     }
 
     /// The agent's data folder.
     pub fn folder(&self) -> &Path {
-        &self.data
+        self.data.path()
     }
 
     /// Where the job of all leases may leave files.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.data.join("checkpoints/1").join(name)
+        self.data.path().join("checkpoints/1").join(name)
     }
 
     /// The program, where an unprivileged job may run it: the build folder may be closed to it.
     pub fn program_for_jobs(&self) -> PathBuf {
-        let program = self.data.join("hostler");
+        let program = self.data.path().join("hostler");
         let built = env!("CARGO_BIN_EXE_hostler");
         // A copy takes so long on a busy disk that the agent gives up on its silent daemon.
         if std::fs::hard_link(built, &program).is_err() {
@@ -198,13 +199,12 @@ impl Drop for Fake {
     fn drop(&mut self) {
         let _ = self.agent.kill();
         let _ = self.agent.wait();
-        let _ = std::fs::remove_dir_all(&self.data);
     }
 }
 
 fn spawn(listener: &TcpListener, data: &Path, options: &[String], group: Option<&Path>) -> Child {
     // As if it had enrolled before: the daemon that the test plays only speaks of leases.
-    std::fs::DirBuilder::new().recursive(true).mode(0o711).create(data).unwrap();
+    std::fs::set_permissions(data, Permissions::from_mode(0o711)).unwrap();
     std::fs::write(data.join("token"), "secret-of-the-agent").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     let program = env!("CARGO_BIN_EXE_hostler");
@@ -312,12 +312,4 @@ pub fn kill(pid: u32) {
 
 fn is_timeout(fault: &std::io::Error) -> bool {
     matches!(fault.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
-}
-
-fn fresh_folder() -> PathBuf {
-    thread_local!(static COUNT: Cell<u32> = const { Cell::new(0) });
-    let count = COUNT.replace(COUNT.get() + 1);
-    let thread = format!("{:?}", std::thread::current().id());
-    let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
-    std::env::temp_dir().join(format!("hostler-{}-{thread}-{count}", std::process::id()))
 }

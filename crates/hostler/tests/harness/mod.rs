@@ -15,7 +15,6 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use hostler_live::api::{JobPage, MadeToken, NewToken};
@@ -23,6 +22,7 @@ use hostler_live::client::{Access, Client, ClientError};
 use hostler_live::job::{JobRequest, JobState, JobView};
 use hostler_live::store::Role;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_hostler");
@@ -92,7 +92,7 @@ pub struct Agent {
 
 /// A daemon and its agents.
 pub struct Cluster {
-    folder: PathBuf,
+    folder: TempDir,
     /// Words before the daemon's command line, such as another network.
     pub before: Vec<String>,
     /// More options of the daemon.
@@ -108,15 +108,13 @@ pub struct Cluster {
 impl Cluster {
     /// A folder for one; nothing runs yet.
     pub fn new(options: &[&str]) -> Cluster {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hostler-cluster-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&folder);
+        let mut folder = tempfile::Builder::new().prefix("hostler-").tempdir().unwrap();
+        folder.disable_cleanup(std::env::var_os("HOSTLER_TEST_KEEP").is_some());
+        let notes = folder.path().join("notes");
+        std::fs::create_dir(&notes).unwrap();
         // Jobs of a root agent run as somebody else and leave files here.
-        for path in [folder.clone(), folder.join("notes")] {
-            std::fs::create_dir(&path).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        for path in [folder.path(), &notes] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
         }
         Cluster {
             folder,
@@ -144,12 +142,12 @@ impl Cluster {
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// Where jobs may write.
     pub fn notes(&self) -> PathBuf {
-        self.folder.join("notes")
+        self.folder.path().join("notes")
     }
 
     /// Listens somewhere else than on a free port of loopback.
@@ -168,8 +166,8 @@ impl Cluster {
     fn command(&self, before: &[String]) -> Command {
         let mut words = before.iter().map(String::as_str).chain([PROGRAM]);
         let mut command = Command::new(words.next().unwrap());
-        command.args(words).current_dir(&self.folder).stdin(Stdio::null());
-        command.env("XDG_CONFIG_HOME", self.folder.join("config"));
+        command.args(words).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env("XDG_CONFIG_HOME", self.folder.path().join("config"));
         for name in ["HOSTLER_SERVER", "HOSTLER_TOKEN", "HOSTLER_FINGERPRINT"] {
             command.env_remove(name);
         }
@@ -177,7 +175,7 @@ impl Cluster {
     }
 
     fn log(&self, name: &str) -> File {
-        let path = self.folder.join(format!("{name}.log"));
+        let path = self.folder.path().join(format!("{name}.log"));
         File::options().create(true).append(true).open(path).unwrap()
     }
 
@@ -193,7 +191,7 @@ impl Cluster {
 
     /// Starts the daemon and waits until it answers, or gives the words with which it ends.
     pub fn try_serve(&mut self) -> Result<(), String> {
-        let path = self.folder.join("daemon.log");
+        let path = self.folder.path().join("daemon.log");
         let before = std::fs::metadata(&path).map_or(0, |file| file.len());
         self.spawn_daemon();
         if self.until_answer() {
@@ -226,7 +224,7 @@ impl Cluster {
         let mut command = self.command(&self.before);
         command.args(["serve", "--data", "data", "--rate", "100000", "--listen", &self.address]);
         command.args(&self.options);
-        let out = File::options().create(true).append(true).open(self.folder.join("login"));
+        let out = File::options().create(true).append(true).open(self.folder.path().join("login"));
         command.stdout(out.unwrap()).stderr(self.log("daemon"));
         self.daemon = Some(Guarded::spawn(&mut command));
     }
@@ -242,14 +240,14 @@ impl Cluster {
     /// Takes in the line that the first start prints.
     fn read_login(&mut self) {
         let line = wait_for("the first line", || {
-            let text = std::fs::read_to_string(self.folder.join("login")).unwrap();
+            let text = std::fs::read_to_string(self.folder.path().join("login")).unwrap();
             let ended = self.daemon.as_mut().unwrap().has_ended();
             assert!(!ended, "the daemon has ended\n{}", self.tail("daemon"));
             text.ends_with('\n').then_some(text)
         });
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, _, url, rest @ .., _, file] = words.as_slice() else { panic!("{line}") };
-        let token = std::fs::read_to_string(self.folder.join(file)).unwrap();
+        let token = std::fs::read_to_string(self.folder.path().join(file)).unwrap();
         self.access = Some(Access::new(url, &token, rest.get(1).copied()).unwrap());
         let port = url.rsplit(':').next().unwrap();
         let host = self.address.rsplit_once(':').unwrap().0;
@@ -392,7 +390,7 @@ impl Cluster {
 
     /// The last lines of a log.
     pub fn tail(&self, name: &str) -> String {
-        let text = std::fs::read_to_string(self.folder.join(format!("{name}.log")));
+        let text = std::fs::read_to_string(self.folder.path().join(format!("{name}.log")));
         let text = text.unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
@@ -410,11 +408,8 @@ impl Drop for Cluster {
         // Those who start shims go first.
         self.agents.clear();
         self.daemon = None;
-        processes::end_all(&self.folder);
+        processes::end_all(self.folder.path());
         self.held.clear();
-        if std::env::var_os("HOSTLER_TEST_KEEP").is_none() {
-            let _ = std::fs::remove_dir_all(&self.folder);
-        }
     }
 }
 

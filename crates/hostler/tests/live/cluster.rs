@@ -2,23 +2,22 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hostler");
 
 /// Longest time that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-static FOLDERS: AtomicU32 = AtomicU32::new(0);
-
 /// A daemon that schedules this machine.
 pub struct Cluster {
-    folder: PathBuf,
+    folder: TempDir,
     gpus: String,
     daemon: Option<Child>,
     address: String,
@@ -27,11 +26,9 @@ pub struct Cluster {
 impl Cluster {
     /// Starts one with made-up GPUs.
     pub fn start(gpus: &str) -> Cluster {
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hostler-live-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).expect("the system does as it is told");
+        let open = std::fs::Permissions::from_mode(0o755);
+        let folder = tempfile::Builder::new().prefix("hostler-").permissions(open).tempdir();
+        let folder = folder.expect("the system does as it is told");
         let mut cluster = Cluster {
             folder,
             gpus: gpus.to_owned(),
@@ -42,7 +39,7 @@ impl Cluster {
         let words: Vec<&str> = login.split_whitespace().skip(1).collect();
         cluster.address = words[1].trim_start_matches("https://").to_owned();
         let [words @ .., _, file] = words.as_slice() else { panic!("{login}") };
-        let token = File::open(cluster.folder.join(file)).expect("the system does as it is told");
+        let token = File::open(cluster.folder().join(file)).expect("the system does as it is told");
         let status = cluster.command().args(words).stdin(token).status();
         assert!(status.expect("the system does as it is told").success());
         cluster.wait_for("a node", |cluster| cluster.json(&["nodes"])[0]["health"] == "up");
@@ -51,7 +48,7 @@ impl Cluster {
 
     /// Starts the daemon and gives the first line that it prints.
     fn serve(&mut self) -> String {
-        let is_new = !self.folder.join("data").exists();
+        let is_new = !self.folder.path().join("data").exists();
         let mut daemon = self.command();
         daemon.args(["serve", "--data", "data", "--listen", &self.address]);
         daemon.args(["--with-agent", "--fake-gpus", &self.gpus]);
@@ -84,14 +81,14 @@ impl Cluster {
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// A command that is not run yet.
     pub fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.current_dir(&self.folder).stdin(Stdio::null());
-        command.env("XDG_CONFIG_HOME", self.folder.join("config"));
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env("XDG_CONFIG_HOME", self.folder.path().join("config"));
         for name in ["HOSTLER_SERVER", "HOSTLER_TOKEN", "HOSTLER_FINGERPRINT"] {
             command.env_remove(name);
         }
@@ -168,6 +165,5 @@ impl Drop for Cluster {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

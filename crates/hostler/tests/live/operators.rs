@@ -49,12 +49,12 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     assert!(cluster.text(&["show", &waits]).contains("held:person"));
     cluster.text(&["release", &waits]);
     cluster.until(&waits, "finished");
-    std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\n").unwrap();
+    std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\nestimate = 'user'\n").unwrap();
     cluster.text(&["policy", "set", "sjf.toml"]);
-    assert_eq!(cluster.text(&["policy", "show"]), "kind = 'sjf'\n");
-    cluster.text(&["policy", "set", "fifo-backfill:depth=50"]);
+    assert_eq!(cluster.text(&["policy", "show"]), "kind = 'sjf'\nestimate = 'user'\n");
+    cluster.text(&["policy", "set", "fifo-backfill:depth=50:estimate=user"]);
     let shown = cluster.text(&["policy", "show"]);
-    assert_eq!(shown, "depth = 50\nkind = \"fifo-backfill\"\n");
+    assert_eq!(shown, "depth = 50\nestimate = \"user\"\nkind = \"fifo-backfill\"\n");
     let said = |words: &[&str]| {
         let ran = cluster.run(words);
         (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
@@ -66,8 +66,8 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     assert_eq!(code, Some(1), "{words}");
     assert!(words.contains("cannot read `nosuch.toml`"), "{words}");
     // A file comes first.
-    std::fs::write(cluster.folder().join("fifo"), "kind = 'sjf'\n").unwrap();
-    assert_eq!(cluster.text(&["policy", "set", "fifo"]), "kind = 'sjf'\n");
+    std::fs::write(cluster.folder().join("fifo"), "kind = 'sjf'\nestimate = 'user'\n").unwrap();
+    assert_eq!(cluster.text(&["policy", "set", "fifo"]), "kind = 'sjf'\nestimate = 'user'\n");
     let picture = cluster.text(&["top"]);
     assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
 }

@@ -2,12 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+
+use tempfile::TempDir;
 
 use crate::harness::{PROGRAM, processes, wait_for};
 
@@ -17,7 +19,7 @@ const PORTS: u32 = 8_000;
 
 /// A person at a terminal.
 pub struct Terminal {
-    home: PathBuf,
+    home: TempDir,
     shell: Child,
     input: ChildStdin,
     /// All that was printed, by commands and by what runs beside them.
@@ -30,15 +32,13 @@ impl Terminal {
     pub fn open(user: Option<u32>) -> Terminal {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hostler-tour-{}-{number}", std::process::id());
-        let home = std::env::temp_dir().join(name);
-        let bin = home.join("bin");
         // As root's home is: jobs that run as somebody else cannot pass.
-        std::fs::DirBuilder::new().mode(0o700).create(&home).unwrap();
+        let home = tempfile::Builder::new().prefix("hostler-").tempdir().unwrap();
+        let bin = home.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
         put_program(&bin, std::process::id() + number);
         let mut shell = Command::new("bash");
-        shell.env_clear().env("HOME", &home).current_dir(&home);
+        shell.env_clear().env("HOME", home.path()).current_dir(&home);
         shell.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         if let Some(user) = user {
@@ -59,7 +59,7 @@ impl Terminal {
     }
 
     pub fn home(&self) -> PathBuf {
-        self.home.clone()
+        self.home.path().to_owned()
     }
 
     /// Types a command and waits for its end; gives what was printed meanwhile. One that a daemon
@@ -127,13 +127,12 @@ impl Drop for Terminal {
         }
         let _ = self.shell.kill();
         let _ = self.shell.wait();
-        processes::with_variable("HOME", &self.home).into_iter().for_each(processes::kill);
+        processes::with_variable("HOME", self.home.path()).into_iter().for_each(processes::kill);
         // Where the agent keeps its things, which is elsewhere when jobs cannot come here.
-        if let Ok(agent) = self.home.join("hostler-data/agent").canonicalize() {
+        if let Ok(agent) = self.home.path().join("hostler-data/agent").canonicalize() {
             processes::end_all(&agent);
             let _ = std::fs::remove_dir_all(agent);
         }
-        let _ = std::fs::remove_dir_all(&self.home);
     }
 }
 

@@ -195,3 +195,17 @@ fn a_policy_that_wants_to_be_asked_at_once_is_asked_a_moment_later() {
     engine.step(secs(1), vec![Event::RoundEnded]).unwrap();
     assert_eq!(engine.wake(), Some(secs(1) + Span(1)));
 }
+
+#[test]
+fn a_muted_policy_is_not_asked_until_another_is_in_place() {
+    let mut world = World::of("2");
+    world.submit(0, 0, &["gpus 1 limit 10", "gpus 1"]);
+    world.run(1, 0, whole(0, &[0]));
+    world.engine.mute();
+    world.script(vec![Act::new(|_, _| panic!("it was asked"))]);
+    world.engine.step(secs(2), vec![Event::RoundEnded]).unwrap();
+    let said = world.engine.step(secs(11), vec![]).unwrap();
+    assert_eq!(decided(&said), "stop lease0: Kill, TimeLimit\n");
+    world.engine.replace_policy(Box::new(Restless));
+    assert_eq!(world.engine.step(secs(12), vec![]).unwrap().len(), 1, "it is asked what was due");
+}

@@ -41,6 +41,7 @@ fn two_jobs() -> World<Metrics> {
 // 100 / (100 * 1.9 * 2 / 2); of `b`: a GPU is more than its part, so 140 / 50. Energy
 // 150 s * 200 W + 50 s * 100 W + 250 s * 500 W = 160 kJ.
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is recorded text")]
 fn two_jobs_give_the_figures_worked_out_by_hand() {
     let text = toml::to_string(&summary(&two_jobs())).unwrap();
     expect![[r#"

@@ -14,13 +14,14 @@ mod starts;
 
 use std::collections::BTreeMap;
 
+use hostler_core::ability::Abilities;
 use hostler_core::decision::StopHow;
 use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::units::{Span, Time};
 
 use super::{Driver, NodeStatus, OutputRead, Word};
-use crate::host::{Desk, Effect, HostError, Input, SessionId, Settings};
+use crate::host::{Desk, Effect, FENCE, HostError, Input, SessionId, Settings};
 use crate::store::NodeRow;
 use crate::wire::{FromAgent, LeaseReport, Machine, ToAgent};
 
@@ -198,13 +199,24 @@ impl AgentDriver {
 }
 
 impl Driver for AgentDriver {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            resize: false,
+            power: false,
+            repartition: false,
+            shares: true,
+            grows: true,
+            tells_nodes: true,
+        }
+    }
+
     /// Each node gets the full time from now on to say something, by the longest fence that it may
     /// have been told.
     fn restore(&mut self, desk: &mut Desk) {
         let told = match desk.fence() {
             Some(fence) => fence,
             None if desk.is_fresh() => self.settings.fence,
-            None => Settings::default().fence,
+            None => FENCE,
         };
         self.fence = told.max(self.settings.fence);
         for row in desk.node_rows() {

@@ -38,7 +38,11 @@ impl World {
         let host = self.host.as_ref().expect("drained means that it lives");
         host.state().audit();
         assert_eq!(host.state().lease_count(), 0, "no job, no lease");
-        let again = open(&self.disk, Settings::new("kind = \"fifo-backfill\"\n"), self.now);
+        let again = open(
+            &self.disk,
+            Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),
+            self.now,
+        );
         assert!(again.state() == host.state(), "memory and store differ");
         for tenant in host.tenants() {
             assert_eq!((tenant.jobs, tenant.gpus), (0, 0.0), "{tenant:?} uses something");

@@ -4,8 +4,8 @@ use super::{Def, percent};
 use crate::analyze::figure::{Figure, curve};
 use crate::analyze::input::Input;
 use crate::analyze::need::Need;
+use crate::analyze::simulator::{Rank, Simulated, SimulatedCluster};
 use crate::analyze::stats::{ascending, mean};
-use crate::parity::pai2020::{self, Cluster, JobWait, Options, Rank};
 use crate::report::chart::Axis;
 use crate::report::data::Format;
 
@@ -40,9 +40,6 @@ const RANKS: [(&str, Rank); 5] = [
     ("fifo", Rank::Submit),
 ];
 
-/// Arrivals in a minute, as the published program has by default.
-const PER_MINUTE: u32 = 1000;
-
 /// GPUs of the published program for so many jobs: 6,500 for 20,000.
 fn gpus(jobs: usize) -> u32 {
     ((jobs as f64 * 6500.0 / 20_000.0).round() as u32).clamp(8, 6500)
@@ -54,16 +51,15 @@ const PARTS: [u32; 4] = [1, 2, 4, 8];
 fn completion_time(input: &Input, figure: &mut Figure) {
     let mut rows = Vec::new();
     for part in PARTS {
-        let gpus = (gpus(input.simulator.len()) / part).max(8);
+        let jobs = input.simulator.as_ref().map_or(0, |simulator| simulator.jobs());
+        let gpus = (gpus(jobs) / part).max(8);
         let mut values = Vec::new();
         for (name, rank) in RANKS {
-            let cluster = Cluster::Single(gpus);
-            let options = Options { rank, cluster, per_minute: Some(PER_MINUTE), sample: None };
-            let outcome = simulate(input, &options, false);
+            let outcome = simulate(input, rank, SimulatedCluster::Single(gpus), false);
             if let Err(why) = &outcome {
                 figure.notes.push(format!("{name} on {gpus} GPUs is left out: {why}."));
             }
-            let mean = outcome.map_or(f64::NAN, |(outcome, _)| outcome.avg_jct_s);
+            let mean = outcome.map_or(f64::NAN, |outcome| outcome.avg_jct_s);
             let words = format!("{name}: mean completion time on {gpus} GPUs");
             figure.fact(&format!("{name}_{gpus}"), &words, mean, Format::Duration);
             values.push(mean);
@@ -93,12 +89,10 @@ fn completion_time(input: &Input, figure: &mut Figure) {
 fn schedule(input: &Input, figure: &mut Figure) {
     let mut curves = Vec::new();
     for (name, pack) in [("pack", true), ("balance", false)] {
-        let (rank, cluster) = (Rank::Submit, Cluster::Hetero);
-        let options = Options { rank, cluster, per_minute: Some(PER_MINUTE), sample: None };
-        let waits = match simulate(input, &options, pack) {
-            Ok((outcome, waits)) => {
+        let waits = match simulate(input, Rank::Submit, SimulatedCluster::Hetero, pack) {
+            Ok(Simulated { avg_wait_s, waits, .. }) => {
                 let words = format!("{name}: mean waiting over instances");
-                figure.fact(name, &words, outcome.avg_wait_s, Format::Duration);
+                figure.fact(name, &words, avg_wait_s, Format::Duration);
                 waits
             }
             Err(why) => {
@@ -116,10 +110,11 @@ fn schedule(input: &Input, figure: &mut Figure) {
     figure.cdf("Waiting on machines of several types, first in first out", axis, "jobs", curves);
 }
 
-type Simulated = (pai2020::Pai2020Outcome, Vec<JobWait>);
-
-fn simulate(input: &Input, options: &Options, pack: bool) -> Result<Simulated, String> {
-    let policies = input.policies.as_ref().ok_or("no policies were given")?;
-    let policy = policies(options.rank, pack);
-    pai2020::run_with_waits(&input.simulator, options, policy).map_err(|error| error.to_string())
+fn simulate(
+    input: &Input,
+    rank: Rank,
+    cluster: SimulatedCluster,
+    pack: bool,
+) -> Result<Simulated, String> {
+    input.simulator.as_ref().ok_or("no simulator was given")?.run(rank, cluster, pack)
 }

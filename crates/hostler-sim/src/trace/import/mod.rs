@@ -31,6 +31,7 @@ pub use philly_table::read_philly_table;
 pub use sacct::read_sacct;
 pub use wall_clock::Zone;
 pub(super) use wall_clock::moved_origin;
+pub(crate) use wall_clock::parse_origin;
 
 use super::error::TraceError;
 use super::source::Progress;

@@ -8,6 +8,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::slurm_words::{node_names, resources, state, when};
@@ -309,5 +310,5 @@ fn group_tag(record: &Record<'_>) -> String {
         hash.update(record.get(name).as_bytes());
         hash.update([0]);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&hash.finalize()[..8])
 }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use time::{Date, Month, OffsetDateTime};
+
 /// Distance of a clock from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zone {
@@ -15,21 +17,31 @@ impl Zone {
     /// What [`Zone::parse`] takes.
     pub const EXPECTED: &'static str = "`UTC` or a distance from it such as `+08:00` or `-0700`";
 
-    /// `UTC`, `Z`, or hours and minutes with a sign.
+    /// `UTC`, `Z`, or hours and minutes with a sign; hours alone as in `UTC+8`.
     pub fn parse(text: &str) -> Option<Zone> {
         if text == "UTC" || text == "Z" {
             return Some(Zone::default());
         }
-        let sign = match text.as_bytes().first()? {
-            b'+' => 1,
-            b'-' => -1,
+        let named = text.strip_prefix("UTC");
+        let distance = named.unwrap_or(text);
+        let (sign, clock) = match distance.strip_prefix('+') {
+            Some(clock) => (1, clock),
+            None => (-1, distance.strip_prefix('-')?),
+        };
+        let (hours, minutes) = match clock.len() {
+            1 | 2 if named.is_some() => (clock, "0"),
+            4 => clock.split_at_checked(2)?,
+            5 => clock.split_once(':').filter(|(hours, _)| hours.len() == 2)?,
             _ => return None,
         };
-        let digits: String = text.get(1..)?.chars().filter(|letter| *letter != ':').collect();
-        let is_time = digits.len() == 4 && matches!(text.len(), 5 | 6);
-        let (hours, minutes) = (number(digits.get(0..2)?)?, number(digits.get(2..4)?)?);
-        let known = is_time && hours <= 14 && minutes < 60;
+        let (hours, minutes) = (number(hours)?, number(minutes)?);
+        let known = hours <= 14 && minutes < 60;
         known.then_some(Zone { east_minutes: sign * (60 * hours + minutes) })
+    }
+
+    /// Seconds by which clocks of the zone are ahead of UTC.
+    pub(crate) fn east_secs(self) -> i64 {
+        60 * self.east_minutes
     }
 }
 
@@ -68,16 +80,24 @@ pub(super) fn parse_day(text: &str, zone: Zone) -> Option<u64> {
     u64::try_from(days(text)? * DAY_SECS - 60 * zone.east_minutes).ok()
 }
 
+/// Seconds since 1970 of an RFC 3339 time, fractions left out; in UTC if it names no zone.
+pub(crate) fn parse_origin(text: &str) -> Option<u64> {
+    let (time, rest) = text.split_at_checked(19)?;
+    let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    let zone = if zone.is_empty() { Zone::default() } else { Zone::parse(zone)? };
+    Some(parse_time(time, zone)? / 1000)
+}
+
 /// A time origin in UTC (RFC 3339) that many milliseconds later; `None` for other texts.
 pub(in crate::trace) fn moved_origin(origin: &str, later_ms: u64) -> Option<String> {
     let time = parse_time(origin.strip_suffix('Z')?, Zone::default())?;
     let time = time.checked_add(later_ms)?;
-    let (secs, millis) = (time / 1000, time % 1000);
-    let (year, month, day) = civil(i64::try_from(secs).ok()? / DAY_SECS);
-    let clock = secs % DAY_SECS as u64;
-    let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
+    let (secs, millis) = (i64::try_from(time / 1000).ok()?, time % 1000);
+    let moved = OffsetDateTime::from_unix_timestamp(secs).ok()?;
     let fraction = if millis == 0 { String::new() } else { format!(".{millis:03}") };
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"))
+    // Without the crate's own formats, which would double its weight.
+    let (day, (hour, minute, second)) = (moved.date(), moved.to_hms());
+    Some(format!("{day}T{hour:02}:{minute:02}:{second:02}{fraction}Z"))
 }
 
 /// The origin of times counted from 1970.
@@ -91,47 +111,42 @@ fn number(digits: &str) -> Option<i64> {
 /// Days since 1970 of `YYYY-MM-DD`.
 fn days(text: &str) -> Option<i64> {
     let shape = text.len() == 10 && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-';
-    let part = |range| text.get(range).and_then(number);
-    let (year, month, day) = (part(0..4)?, part(5..7)?, part(8..10)?);
-    let valid = shape && (1..=12).contains(&month) && day >= 1;
-    if !valid || day > month_days(year, month) {
-        return None;
-    }
-    let before: i64 = (1..month).map(|month| month_days(year, month)).sum();
-    Some(year_start(year) - year_start(1970) + before + day - 1)
+    let part = |range| text.get(range).and_then(number).filter(|_| shape);
+    let small = |range| part(range).and_then(|number| u8::try_from(number).ok());
+    let year = i32::try_from(part(0..4)?).ok()?;
+    let month = Month::try_from(small(5..7)?).ok()?;
+    let date = Date::from_calendar_date(year, month, small(8..10)?).ok()?;
+    Some(i64::from(date.to_julian_day() - OffsetDateTime::UNIX_EPOCH.date().to_julian_day()))
 }
 
-/// Days from the beginning of year 1 to that of another, by the rule of leap years.
-fn year_start(year: i64) -> i64 {
-    let past = year - 1;
-    365 * past + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn month_days(year: i64, month: i64) -> i64 {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
+    #[test]
+    fn days_that_no_calendar_has_are_refused() {
+        let secs = |day: &str| parse_day(day, Zone::default());
+        assert_eq!(secs("1970-01-02"), Some(86_400));
+        assert_eq!(secs("2024-02-29"), Some(1_709_164_800));
+        for day in ["2023-02-29", "2024-02-31", "2024-04-31", "2024-13-01", "2024-00-10"] {
+            assert_eq!(secs(day), None, "{day}");
+        }
+        assert_eq!(parse_origin("2024-02-31T00:00:00Z"), None);
     }
-}
 
-/// Year, month and day of a day since 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + year_start(1970);
-    // 146,097 days are 400 years; the guess is at most one year too late.
-    let mut year = days * 400 / 146_097 + 1;
-    while year_start(year) > days {
-        year -= 1;
+    #[test]
+    fn origins_become_seconds() {
+        assert_eq!(parse_origin("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(parse_origin("2017-10-01T00:00:00Z"), Some(1_506_816_000));
+        assert_eq!(parse_origin("2017-10-01T08:00:00.25+08:00"), Some(1_506_816_000));
+        assert_eq!(parse_origin("soon"), None);
     }
-    while year_start(year + 1) <= days {
-        year += 1;
+
+    #[test]
+    fn a_zone_may_follow_its_name() {
+        let secs = |zone| Zone::parse(zone).map(Zone::east_secs);
+        assert_eq!(secs("UTC+8"), Some(28_800));
+        assert_eq!(secs("-05:30"), Some(-19_800));
+        assert_eq!(secs("Mars"), None);
     }
-    let (mut left, mut month) = (days - year_start(year), 1);
-    while left >= month_days(year, month) {
-        left -= month_days(year, month);
-        month += 1;
-    }
-    (year, month, left + 1)
 }

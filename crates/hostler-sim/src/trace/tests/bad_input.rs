@@ -182,7 +182,7 @@ fn cut_off_and_damaged_packed_files_are_named() {
             let scratch = Scratch::new();
             scratch.write(&format!("jobs.csv.{suffix}"), bytes);
             scratch.write("tasks.csv", "job_id,count\n");
-            let message = told(read(&scratch.0, ReadOptions::default()));
+            let message = told(read(scratch.0.path(), ReadOptions::default()));
             let place = format!("jobs.csv.{suffix}:");
             assert!(message.starts_with(&place), "{message}");
             assert!(message.contains("cannot read on: "), "{message}");
@@ -193,9 +193,9 @@ fn cut_off_and_damaged_packed_files_are_named() {
 #[test]
 fn missing_and_doubled_files_are_named() {
     let scratch = Scratch::new();
-    let place = scratch.0.display().to_string();
+    let place = scratch.0.path().display().to_string();
     let check = |expected: Expect| {
-        let message = told(read(&scratch.0, ReadOptions::default()));
+        let message = told(read(scratch.0.path(), ReadOptions::default()));
         expected.assert_eq(&message.replace(&place, "FOLDER"));
     };
     check(expect![[r#"

@@ -90,6 +90,7 @@ fn fractions_of_cores_and_all_optional_keys_are_read() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is recorded text")]
 fn bad_cluster_files_are_named() {
     check_toml(
         &format!("{GROUP}gpu = 4\n"),
@@ -188,7 +189,7 @@ fn bad_cluster_files_are_named() {
 fn a_table_of_nodes_gives_models_with_known_tiers() {
     let scratch = Scratch::new();
     scratch.write("nodes.csv", NODES);
-    let cluster = read_cluster(&scratch.0).unwrap();
+    let cluster = read_cluster(scratch.0.path()).unwrap();
     assert_eq!(cluster.gpu_models.len(), 1);
     let model = &cluster.gpu_models[0];
     assert_eq!((model.name.as_str(), Some(model.tier)), ("V100", known_tier("V100")));

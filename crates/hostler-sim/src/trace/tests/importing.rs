@@ -1,6 +1,6 @@
 //! Importing and converting.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use expect_test::expect;
 
@@ -12,6 +12,7 @@ use super::super::read::{ReadOptions, read};
 use super::super::source::fingerprint;
 use super::super::{Compression, PaiLike, Trace, check};
 use super::{NODES, Scratch, TASKS, tables, testdata, told};
+use crate::fixture::published_data;
 
 fn pai_sim(text: &str, flavour: Flavour) -> Imported {
     let (mut imported, mut faults) = (Imported::default(), Faults::default());
@@ -69,7 +70,7 @@ fn generated_simulator_files_come_back_as_the_native_trace() {
     let scratch = Scratch::new();
     for (format, name) in [(Format::PaiSimEstimate, "est.csv.gz"), (Format::PaiSimGang, "gang.csv")]
     {
-        let path = scratch.0.join(name);
+        let path = scratch.0.path().join(name);
         options.write(&path, format, Compression::None).unwrap();
         let importer = importer(None, &path).unwrap();
         let Imported { trace, dropped, .. } =
@@ -91,7 +92,7 @@ fn demands(trace: &Trace) -> Vec<(u64, &str, u32, [u32; 2], u64)> {
 #[test]
 fn converting_repacks_and_notes_where_the_tables_come_from() {
     let scratch = Scratch::new();
-    let output = scratch.0.join("out");
+    let output = scratch.0.path().join("out");
     let options = ConvertOptions { packing: Compression::Zstd, ..ConvertOptions::default() };
     let report = convert(&testdata("example_2k"), &output, &options, &mut |_, _| {}).unwrap();
     assert_eq!((report.importer, report.rows["jobs"], report.dropped.len()), ("native", 2000, 0));
@@ -141,8 +142,8 @@ fn strict_conversion_refuses_to_drop() {
     scratch.write("jobs.csv", BAD_JOBS);
     scratch.write("tasks.csv", BAD_TASKS);
     let options = ConvertOptions { strict: true, ..ConvertOptions::default() };
-    let output = scratch.0.join("out");
-    let message = told(convert(&scratch.0, &output, &options, &mut |_, _| {}));
+    let output = scratch.0.path().join("out");
+    let message = told(convert(scratch.0.path(), &output, &options, &mut |_, _| {}));
     expect![[r#"
         6 rows would be dropped (above 1000 only whole multiples of 1000: 1, job has no tasks: 1, job_id is there twice: 1, task of a dropped job: 2, task of a job that is not in jobs.csv: 1); convert without `--strict` to drop them
     "#]].assert_eq(&message);
@@ -169,7 +170,7 @@ fn moving_times_to_zero_moves_all_times() {
 fn unknown_sources_are_named() {
     let scratch = Scratch::new();
     let path = scratch.write("x.csv", TASKS);
-    let place = scratch.0.display().to_string();
+    let place = scratch.0.path().display().to_string();
     let message = |name| told(importer(name, &path).map(|_| ())).replace(&place, "FOLDER");
     expect![[r#"
         `FOLDER/x.csv` is in no known trace format; name one of: native, pai-tables, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel
@@ -183,8 +184,7 @@ fn unknown_sources_are_named() {
 /// Real rows are read where they lie, never copied.
 #[test]
 fn published_simulator_rows_import_without_drops() {
-    let Some(data) = std::env::var_os("HOSTLER_PARITY_DATA").map(PathBuf::from) else {
-        println!("skipped: published_simulator_rows_import_without_drops, no HOSTLER_PARITY_DATA");
+    let Some(data) = published_data("published_simulator_rows_import_without_drops") else {
         return;
     };
     let folder = data.join("theirs/pai/sim");
@@ -212,6 +212,7 @@ fn import_published(path: &Path) -> usize {
 /// A job of two instances, one that never came to a time, one that failed: times of a task are
 /// those of its instances, its run time is their mean.
 #[test]
+#[expect(clippy::too_many_lines, reason = "most of it is recorded text")]
 fn tables_of_the_pai_trace_become_native_tables() {
     let folder = Scratch::new();
     folder.write("pai_machine_spec.csv", "m1,V100,96,384,8\nm2,CPU,64,512,0\n");
@@ -239,9 +240,9 @@ fn tables_of_the_pai_trace_become_native_tables() {
          a,worker,w2,ia,m1,g0,500,30.0,1,1,1,4.0,0,0,0,0\n\
          c,ps,w3,ic,m2,,100,,1,1,,,0,0,0,0\n",
     );
-    let importer = importer(None, &folder.0).unwrap();
+    let importer = importer(None, folder.0.path()).unwrap();
     let Imported { trace, dropped, .. } =
-        (importer.import)(&folder.0, &ImportOptions::default(), &mut |_, _| {}).unwrap();
+        (importer.import)(folder.0.path(), &ImportOptions::default(), &mut |_, _| {}).unwrap();
     let mut lines = format!("{}\n", importer.name);
     for (reason, rows) in &dropped {
         lines += &format!("dropped {rows} {reason}\n");

@@ -84,7 +84,7 @@ fn openb_machines_come_from_the_list_beside_the_pods() {
     scratch.write("openb_node_list_all_node.csv", "sn,cpu_milli,memory_mib,gpu,model\nn,1,2,0,\n");
     let pods = format!("{PODS}a,12000,16384,1,460,,LS,Running,10,70,12\n");
     let pods = scratch.write("openb_pod_list_default.csv", pods);
-    for path in [&pods, &scratch.0] {
+    for path in [&pods, scratch.0.path()] {
         let importer = importer(None, path).unwrap();
         let options = ImportOptions::default();
         let imported = (importer.import)(path, &options, &mut |_, _| {}).unwrap();
@@ -287,7 +287,7 @@ fn helios_machines_come_from_the_table_beside_the_log() {
     let row = "1,u,vcA,8,8,1,COMPLETED,2020-04-03 00:00:00,2020-04-03 00:00:00,\
                2020-04-03 00:01:00,60,0\n";
     let path = scratch.write("cluster_log.csv", format!("{HELIOS}{row}"));
-    let output = scratch.0.join("out");
+    let output = scratch.0.path().join("out");
     let report = convert(&path, &output, &ConvertOptions::default(), &mut |_, _| {}).unwrap();
     assert_eq!((report.importer, report.rows["nodes"]), ("helios", 1));
     assert_eq!(report.dropped["node interval ended before the first submission"], 1);
@@ -460,7 +460,7 @@ fn an_option_without_meaning_for_a_format_is_refused() {
     expect![[r#"
         format `sacct` has no option `--span`; leave it out
     "#]]
-    .assert_eq(&told(convert(&path, &scratch.0.join("out"), &options, &mut |_, _| {})));
+    .assert_eq(&told(convert(&path, &scratch.0.path().join("out"), &options, &mut |_, _| {})));
 }
 
 /// The first submission is time 0, and the meta says when that was.
@@ -471,7 +471,7 @@ fn converting_a_log_notes_its_origin_zone_and_what_was_left_out() {
     let time_zone = Zone::parse("-07:00");
     let reading = ImportOptions { time_zone, ..ImportOptions::default() };
     let options = ConvertOptions { reading, runnable: true, ..ConvertOptions::default() };
-    let output = scratch.0.join("out");
+    let output = scratch.0.path().join("out");
     let report = convert(&path, &output, &options, &mut |_, _| {}).unwrap();
     assert_eq!(
         (report.importer, report.rows["jobs"], report.rows_read["cluster_job_log"]),

@@ -7,15 +7,11 @@ use super::super::convert::{ConvertOptions, Converted, import};
 use super::super::error::Faults;
 use super::super::import::{ImportOptions, Imported, importer, read_helios_gpus};
 use super::super::{Status, Trace};
+use crate::fixture::published_data;
 
 /// The folder of published data, or nothing with a word about it.
 fn published(test: &str) -> Option<PathBuf> {
-    let data =
-        std::env::var_os("HOSTLER_PARITY_DATA").map(|data| PathBuf::from(data).join("theirs"));
-    if data.is_none() {
-        println!("skipped: {test}, no HOSTLER_PARITY_DATA");
-    }
-    data
+    published_data(test).map(|data| data.join("theirs"))
 }
 
 fn imported(path: &Path, name: &str) -> (Trace, Converted) {

@@ -1,12 +1,13 @@
 //! How well a few measurements of a workload tell its speed in pairs, on whole tables.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hostler_core::id::{ModelId, ProfileKey};
 use hostler_core::random::Random;
 use hostler_predict::PairTable;
 
 use super::super::throughputs::read_throughputs;
+use crate::fixture::published_data;
 
 /// Speed in the pair over speed alone, by workload; columns are (model, partner). A workload that
 /// does not fit somewhere has 0 there.
@@ -111,11 +112,10 @@ fn half_of_the_pairs_of_a_small_table_tell_the_other_half() {
 
 #[test]
 fn a_hidden_row_of_the_published_table_is_recovered() {
-    let Some(folder) = std::env::var_os("HOSTLER_PARITY_DATA") else {
-        println!("skipped: a_hidden_row_of_the_published_table_is_recovered");
+    let Some(folder) = published_data("a_hidden_row_of_the_published_table_is_recovered") else {
         return;
     };
-    let path = PathBuf::from(folder).join("theirs/gavel/simulation_throughputs.json.gz");
+    let path = folder.join("theirs/gavel/simulation_throughputs.json.gz");
     let errors = errors(&shares(&path));
     say("published table", errors);
     let [filled, nearest, mean] = errors;

@@ -81,9 +81,9 @@ fn what_is_written_is_read_back_in_every_packing() {
     trace.meta.rows = trace.row_counts();
     for (packing, suffix) in Compression::SUFFIXES {
         let scratch = Scratch::new();
-        write(&trace, &scratch.0, packing).unwrap();
-        assert!(scratch.0.join(format!("instances.csv{suffix}")).is_file());
-        assert_eq!(read(&scratch.0, ReadOptions::default()).unwrap(), trace);
+        write(&trace, scratch.0.path(), packing).unwrap();
+        assert!(scratch.0.path().join(format!("instances.csv{suffix}")).is_file());
+        assert_eq!(read(scratch.0.path(), ReadOptions::default()).unwrap(), trace);
     }
 }
 
@@ -101,8 +101,8 @@ fn a_changed_value_makes_traces_differ() {
 #[test]
 fn writing_twice_to_a_folder_is_refused() {
     let scratch = Scratch::new();
-    write(&full_trace(), &scratch.0, Compression::Gzip).unwrap();
-    let again = super::told(write(&full_trace(), &scratch.0, Compression::None));
+    write(&full_trace(), scratch.0.path(), Compression::Gzip).unwrap();
+    let again = super::told(write(&full_trace(), scratch.0.path(), Compression::None));
     assert!(again.contains("nodes.csv.gz` exists; remove it or write elsewhere"), "{again}");
 }
 

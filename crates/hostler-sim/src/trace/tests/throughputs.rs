@@ -14,6 +14,7 @@ use super::super::throughputs::{
     Throughputs, read_gavel_throughputs, read_pair_table, read_throughput_table, read_throughputs,
 };
 use super::{Scratch, told};
+use crate::fixture::published_data;
 
 const ALONE: &str = "workload,gpu_model,gpus,spread,steps_per_sec\n\
                      resnet,V100,1,0,8\nresnet,V100,2,0,14.5\nresnet,V100,2,1,7.25\n\
@@ -164,7 +165,7 @@ fn a_table_is_found_by_its_name_packed_or_in_a_folder() {
     scratch.write("throughputs.csv", ALONE);
     scratch.write("pairs.csv", PAIRS);
     // One pair told from one side becomes two.
-    assert_eq!(read_throughputs(&scratch.0).unwrap().rows(), (7, 3));
+    assert_eq!(read_throughputs(scratch.0.path()).unwrap().rows(), (7, 3));
     let packed = zstd::encode_all(&b"{\"v100\": {\"('a', 1)\": {\"null\": 1}}}"[..], 0).unwrap();
     let file = scratch.write("t.json.zst", packed);
     assert_eq!(read_throughputs(&file).unwrap().rows(), (1, 0));
@@ -227,11 +228,10 @@ fn every_number_of_a_table_comes_back_out_of_the_profiles() {
 
 #[test]
 fn the_published_table_has_the_figures_it_is_known_for() {
-    let Some(folder) = std::env::var_os("HOSTLER_PARITY_DATA") else {
-        println!("skipped: the_published_table_has_the_figures_it_is_known_for");
+    let Some(folder) = published_data("the_published_table_has_the_figures_it_is_known_for") else {
         return;
     };
-    let path = PathBuf::from(folder).join("theirs/gavel/simulation_throughputs.json.gz");
+    let path = folder.join("theirs/gavel/simulation_throughputs.json.gz");
     let cluster = ["V100", "P100", "K80"];
     let tables = read_throughputs(&path).unwrap();
     let profiles = tables.profiles(&models(&cluster));

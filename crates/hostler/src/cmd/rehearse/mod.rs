@@ -15,10 +15,10 @@ use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::executor;
 use hostler_core::job::JobSpec;
-use hostler_core::predict::UserEstimate;
 use hostler_core::record::Record;
 use hostler_core::registry::Registry;
 use hostler_core::units::{Span, Time};
+use hostler_sim::run;
 use hostler_sim::world::{Listed, Site, Truth, World};
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub fn run(args: &Rehearse, registry: Registry) -> Result<()> {
     if live.ended.len() != plan.jobs.len() {
         bail!("{} of {} jobs ended well", live.ended.len(), plan.jobs.len());
     }
-    let simulated = simulated(&chosen, &plan, &records);
+    let simulated = simulated(&chosen, &plan, &records)?;
     let outcome = judged(args, &chosen, &plan, &live, &simulated);
     if args.json { print_json(&outcome) } else { print(&outcome) }
 }
@@ -82,7 +82,7 @@ fn folded(chosen: &Chosen, records: &[Record]) -> Story {
 }
 
 /// The same jobs on the same nodes, as the daemon knew them, at the times of the plan.
-fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Story {
+fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Result<Story> {
     let mut site = Site::default();
     let mut specs: Vec<Arc<JobSpec>> = Vec::new();
     let inputs = records.iter().filter_map(|record| match record {
@@ -91,6 +91,7 @@ fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Story
     });
     for event in inputs.flatten() {
         match event {
+            Event::AbilitiesChanged { abilities } => site.abilities = *abilities,
             Event::ModelAdded { spec, .. } => site.models.push(spec.clone()),
             Event::TenantAdded { spec, .. } => site.tenants.push(spec.clone()),
             Event::NodeUp { node, spec } if node.index() == site.nodes.len() => {
@@ -103,12 +104,12 @@ fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Story
     let at = |millis: u64| Time::ZERO + Span::from_millis(millis);
     let jobs = plan.jobs.iter().zip(specs).map(|(job, spec)| (at(job.at_ms), spec)).collect();
     let truth = Truth::new(plan.jobs.iter().map(|job| Span::from_millis(job.run_ms)));
-    // The daemon knows what users say and nothing else.
-    let mut engine =
-        Engine::new(chosen.build(), Story::default()).with_predictor(Box::new(UserEstimate));
+    let policy = chosen.build();
+    let predict = run::predictor(policy.estimates(), &truth);
+    let mut engine = Engine::new(policy, Story::default()).with_predictor(predict);
     let mut world = World::new(site, Listed::new(jobs), truth);
     executor::run(&mut world, &mut engine)?;
-    engine.into_parts().1
+    Ok(engine.into_parts().1)
 }
 
 fn judged(

@@ -1,7 +1,9 @@
 //! The real run: a daemon and agents in this process, in a folder that goes with them; shims and
 //! jobs are processes as always.
 
-use std::path::{Path, PathBuf};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use hostler_core::registry::Registry;
 use hostler_live::agent::discover::MachineOverrides;
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
-use hostler_live::host::{self, Command, HostHandle, Principal};
+use hostler_live::host::{self, Command, Experience, HostHandle, Principal};
 use hostler_live::job::JobRequest;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate, Running};
@@ -36,10 +38,13 @@ pub fn run(
     chosen: &Chosen,
     plan: &RehearsalPlan,
 ) -> Result<Vec<Record>> {
-    let folder = Folder::new()?;
+    // Open to jobs, which may run as somebody else.
+    let open = Permissions::from_mode(0o755);
+    let folder = tempfile::Builder::new().prefix("hostler-").permissions(open).tempdir();
+    let folder = folder.context("cannot make a folder for the rehearsal")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
-    let records = runtime.block_on(rehearse(args, registry, chosen, plan, &folder.0));
+    let records = runtime.block_on(rehearse(args, registry, chosen, plan, folder.path()));
     runtime.shutdown_background();
     records
 }
@@ -52,6 +57,7 @@ async fn rehearse(
     folder: &Path,
 ) -> Result<Vec<Record>> {
     let running = server::start(server::Settings {
+        experience: Experience::default(),
         data: folder.join("daemon"),
         store: None,
         listen: ([127, 0, 0, 1], 0).into(),
@@ -176,24 +182,5 @@ async fn read(host: &HostHandle) -> Result<Vec<Record>> {
         for (_, text) in &page {
             records.push(serde_json::from_str(text).context("a record of the log")?);
         }
-    }
-}
-
-/// A folder that goes away with its owner.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder> {
-        let path = std::env::temp_dir().join(format!("hostler-rehearse-{}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .with_context(|| format!("cannot make the folder `{}`", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left is in the folder for temporary files anyway.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -10,9 +10,11 @@
 //! the logarithms, where `1 / c` is the throughput that just meets the ratio. What couples jobs is
 //! the ratio and one row for each GPU type, so a step costs a small dense system for each job.
 
-use super::closed::{dot, isolated_shares};
-use super::finish_time::Runner;
-use super::{Allocation, Instance};
+use hostler_policies::allocate::{
+    Allocate, AllocateError, Allocation, FinishTime, Instance, JobRow, RateKnowledge,
+    isolated_rates, isolated_shares,
+};
+
 use crate::limits::{NEWTON_STEPS_MAX, PATH_STEPS_MAX, STEP_CUTS_MAX};
 
 /// Part of the ratio that may be missing at the end: a tenth of what the published solver aims for.
@@ -36,14 +38,26 @@ const DESCENT: f64 = 0.1;
 /// What a step that goes too far is cut to.
 const CUT: f64 = 0.6;
 
+/// Finish-time fairness without weights, in the middle of the best shares, or at any of them when
+/// the numbers are out of reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FinishCentre;
+
+impl Allocate for FinishCentre {
+    fn allocate(&mut self, instance: &Instance) -> Result<Allocation, AllocateError> {
+        instance.check()?;
+        match centre(instance) {
+            Some(centre) => Ok(centre),
+            None => FinishTime { rate_knowledge: RateKnowledge::Aware, weighted: false }
+                .allocate(instance),
+        }
+    }
+}
+
 /// Shares in the middle of the best ones; none when the numbers are out of reach.
-pub(super) fn centre(
-    instance: &Instance,
-    runners: &[Runner],
-    isolated: &[f64],
-) -> Option<Allocation> {
-    let race = Race::new(instance, runners, isolated);
-    let mut point = race.begin(instance, runners)?;
+fn centre(instance: &Instance) -> Option<Allocation> {
+    let race = Race::new(instance);
+    let mut point = race.begin(instance)?;
     let (jobs, types) = (race.jobs.len(), race.workers.len());
     let slacks = (jobs * (types + 3) + types) as f64;
     let mut weight = point.ratio / slacks;
@@ -108,27 +122,25 @@ struct Step {
 }
 
 impl Race {
-    fn new(instance: &Instance, runners: &[Runner], isolated: &[f64]) -> Race {
-        let job = |runner: &Runner| {
-            let steps = runner.steps / isolated[runner.row];
-            let gang = f64::from(instance.jobs[runner.row].gang);
-            Job { gang, fair: runner.fair / steps, age: runner.age / steps }
+    fn new(instance: &Instance) -> Race {
+        let isolated = isolated_rates(instance);
+        let rows = || instance.jobs.iter().zip(&isolated);
+        let job = |(row, isolated): (&JobRow, &f64)| {
+            let steps = row.steps_left / isolated;
+            let fair = row.finish_credit + steps;
+            Job { gang: f64::from(row.gang), fair: fair / steps, age: row.age_secs / steps }
         };
-        let rates = runners.iter().flat_map(|runner| {
-            let rates = instance.jobs[runner.row].rates.iter();
-            rates.map(|rate| rate / isolated[runner.row])
-        });
+        let rates = rows().flat_map(|(row, isolated)| row.rates.iter().map(move |x| x / isolated));
         Race {
-            jobs: runners.iter().map(job).collect(),
+            jobs: rows().map(job).collect(),
             rates: rates.collect(),
             workers: instance.workers.clone(),
         }
     }
 
     /// Half of an equal part for each job, and a ratio that all of them meet.
-    fn begin(&self, instance: &Instance, runners: &[Runner]) -> Option<Point> {
-        let equal = isolated_shares(instance);
-        let shares = runners.iter().flat_map(|runner| &equal[runner.row]);
+    fn begin(&self, instance: &Instance) -> Option<Point> {
+        let shares = isolated_shares(instance).into_iter().flatten();
         let shares = shares.map(|share| share / 2.0).collect();
         let mut point = Point { shares, ..Point::default() };
         self.count(&mut point);
@@ -341,6 +353,11 @@ impl Block {
     }
 }
 
+/// Sum of products.
+fn dot(left: &[f64], right: &[f64]) -> f64 {
+    left.iter().zip(right).map(|(one, other)| one * other).sum()
+}
+
 /// The lower factor of a positive definite matrix, in its place.
 fn cholesky(matrix: &mut [f64], size: usize) -> Option<()> {
     for row in 0..size {
@@ -389,4 +406,41 @@ fn eliminate(matrix: &mut [f64], right: &mut [f64]) -> Option<()> {
         right[row] /= matrix[row * size + row];
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hostler_core::random::Random;
+    use hostler_policies::allocate::violation;
+    use proptest::prelude::*;
+
+    fn drawn(seed: u64, jobs: usize) -> Instance {
+        let mut random = Random::new(seed);
+        let job = |_| JobRow {
+            rates: (0..3).map(|_| 0.1 + random.uniform()).collect(),
+            gang: random.pick(&[(1, 3.0), (2, 1.0)]),
+            steps_left: 1000.0 * (0.01 + random.uniform()),
+            age_secs: 2000.0 * random.uniform(),
+            finish_credit: 1000.0 * random.uniform(),
+            ..JobRow::default()
+        };
+        let jobs = (0..jobs).map(job).collect();
+        Instance { workers: vec![2.0, 3.0, 4.0], jobs, ..Instance::default() }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn the_middle_of_the_best_is_best(seed: u64, jobs in 1usize..25) {
+            let instance = drawn(seed, jobs);
+            let mut best = FinishTime { rate_knowledge: RateKnowledge::Aware, weighted: false };
+            let best = best.allocate(&instance).unwrap();
+            let found = centre(&instance).unwrap();
+            let off = (found.objective - best.objective).abs();
+            prop_assert!(off < 1e-6 * best.objective, "{} {}", found.objective, best.objective);
+            prop_assert!(violation(&instance, &found) < 1e-9);
+        }
+    }
 }

@@ -5,6 +5,10 @@
 //! ends with the last of them, and GPUs of a job that is done idle until then. Saving, loading and
 //! spreading over servers cost nothing. What it shares out, and how, is the policy's business.
 
+mod allocate;
+mod exact;
+mod policies;
+mod rounds;
 mod table;
 mod world;
 
@@ -13,21 +17,21 @@ use std::sync::Arc;
 
 use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
 use hostler_core::engine::Engine;
-use hostler_core::event::Event;
-use hostler_core::executor::Executor;
+use hostler_core::executor;
 use hostler_core::id::{ModelId, TenantId};
 use hostler_core::job::{
     Checkpoint, Demand, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
-use hostler_core::policy::Policy;
 use hostler_core::profile::Profile;
 use hostler_core::units::{Mib, Milli, Span, Time};
-use hostler_core::view::View;
+use hostler_core::verify::Violation;
+pub use policies::{GavelPolicyDef, POLICIES, find};
 pub use table::{GavelJob, read, read_from};
 
-use crate::physics::Physics;
-use crate::trace::{Throughputs, TraceError, read_throughputs};
-use crate::world::{Site, Truth};
+use exact::Exact;
+use hostler_sim::physics::Physics;
+use hostler_sim::trace::{Throughputs, TraceError, read_throughputs};
+use hostler_sim::world::{Site, Truth};
 use world::RoundWorld;
 
 /// GPU types of the original, in its order.
@@ -46,6 +50,8 @@ pub struct Options {
     pub gpus: [u32; 3],
     /// Dollars for a GPU hour of each type.
     pub prices: [f64; 3],
+    /// Seed of the order in which agnostic policies deal out GPU types.
+    pub seed: u64,
 }
 
 /// What the original reports.
@@ -93,6 +99,14 @@ pub enum GavelError {
         /// What is wrong.
         fault: String,
     },
+    /// A policy that the original does not have, or that is not repeated.
+    #[error("unknown policy `{name}`; known: {known}")]
+    Policy {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// A job of a kind that nobody measured.
     #[error("job {job}: no throughput of `{kind}`; add it to the table")]
     Unknown {
@@ -123,6 +137,9 @@ pub enum GavelError {
         /// GPUs that it asks for.
         gpus: u32,
     },
+    /// The policy breaks a rule of the cluster.
+    #[error("the policy breaks a rule of the cluster: {0}")]
+    Violation(#[from] Violation),
     /// Jobs that can never run: the original loops for ever.
     #[error("{count} jobs were never done, among them {jobs}; check throughputs and cluster")]
     NeverDone {
@@ -147,10 +164,6 @@ pub struct Workload {
     pub jobs: Vec<(Time, Arc<JobSpec>)>,
     /// True run times at reference speed.
     pub truth: Truth,
-    /// Weight of each job, as the trace has it.
-    pub weights: Vec<f64>,
-    /// Steps per second of each job on each type, as the table has it.
-    pub rates: Vec<Vec<f64>>,
 }
 
 /// Makes a workload of a trace and its throughputs.
@@ -159,6 +172,15 @@ pub fn workload(
     speeds: &Throughputs,
     options: &Options,
 ) -> Result<Workload, GavelError> {
+    measured(rows, speeds, options).map(|(workload, _)| workload)
+}
+
+/// The workload, and steps per second of each job on each type as the table has it.
+fn measured(
+    rows: &[GavelJob],
+    speeds: &Throughputs,
+    options: &Options,
+) -> Result<(Workload, Vec<Vec<f64>>), GavelError> {
     let site = site(speeds, options);
     let mut jobs = Vec::with_capacity(rows.len());
     let mut runs = Vec::with_capacity(rows.len());
@@ -182,8 +204,7 @@ pub fn workload(
         let at = Time((row.arrival * 1e6).round() as u64);
         jobs.push((at, Arc::new(JobSpec { profile: Some(key), deadline, ..spec(job, row) })));
     }
-    let weights = rows.iter().map(|row| row.weight).collect();
-    Ok(Workload { site, jobs, truth: Truth::new(runs), weights, rates })
+    Ok((Workload { site, jobs, truth: Truth::new(runs) }, rates))
 }
 
 /// Steps per second of a job on each type, as the table has it. What it lacks of types without
@@ -205,16 +226,19 @@ fn exact_rates(
     TYPES.into_iter().zip(options.gpus).map(rate).collect()
 }
 
-/// Runs a trace under `policy`.
+/// Runs a trace under a policy.
 pub fn run(
     rows: &[GavelJob],
     speeds: &Throughputs,
     options: &Options,
-    policy: Box<dyn Policy>,
+    policy: &GavelPolicyDef,
 ) -> Result<GavelOutcome, GavelError> {
-    let workload = workload(rows, speeds, options)?;
-    let mut world = RoundWorld::new(workload, rows, options);
-    let (engine, solves) = play(&mut world, policy);
+    let (workload, rates) = measured(rows, speeds, options)?;
+    let jobs = rows.iter().zip(rates).map(|(row, rates)| (row.arrival, row.weight, rates));
+    let exact = Arc::new(Exact::new(jobs));
+    let mut engine = Engine::new(policy.build(options, &exact), ());
+    let mut world = RoundWorld::new(workload, Arc::clone(&exact), rows, options);
+    executor::run(&mut world, &mut engine)?;
     let (_, fallbacks) = engine.state().solves();
     let tally = world.tally();
     let left: Vec<usize> = (0..rows.len()).filter(|job| tally.jcts[*job].is_nan()).collect();
@@ -234,44 +258,12 @@ pub fn run(
         util: mean(tally.busy, gpus * tally.clock),
         lease_ext_pct: 100.0 * mean(tally.extended as f64, tally.continued as f64),
         rounds: tally.rounds,
-        solves,
+        solves: exact.solves(),
         fallbacks,
         cost: tally.cost,
         done: sorted.len() as u64,
         jcts_s: tally.jcts,
     })
-}
-
-/// Runs to the end. As `executor::run`, but the solver lives as long as the run and is told ages,
-/// weights and speeds to the last bit: assignments that cost the same up to rounding are many, and
-/// which of them the original takes depends on it. Tells how many solutions there were for any job.
-fn play(world: &mut RoundWorld, policy: Box<dyn Policy>) -> (Engine<()>, u64) {
-    let mut solver = policy.solver();
-    let mut solves = 0;
-    let mut engine = Engine::new(policy, ());
-    let mut solve = |engine: &Engine<()>, world: &RoundWorld, based_on: u64| {
-        let solver = solver.as_mut()?;
-        solver.know(world.known());
-        let solution = Arc::new(solver.solve(&View::new(engine.state())));
-        solves += u64::from(!solution.solve_records.is_empty());
-        Some(Event::Solved { based_on, solution })
-    };
-    while let Some((at, mut events)) = world.next(engine.wake()) {
-        let state = engine.state();
-        if world.is_stuck() && state.solution_is_stale() {
-            events.extend(solve(&engine, world, state.step()));
-        }
-        let mut facts = Some(events);
-        while let Some(events) = facts.take() {
-            for decision in engine.step(at, events).expect("the policy keeps the rules") {
-                world.submit(at, &decision);
-            }
-            let asked = engine.state().solve_asked();
-            let solved = asked.and_then(|based_on| solve(&engine, world, based_on));
-            facts = solved.map(|solved| vec![solved]);
-        }
-    }
-    (engine, solves)
 }
 
 /// Between the two values around a rank, in proportion, as the original's library has it.

@@ -7,6 +7,7 @@
 //! minute, averages over instances, a makespan of one second more than the last end, requests cut
 //! to the size of the cluster. It never preempts.
 
+mod policy;
 mod table;
 
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use hostler_core::id::{ModelId, ModelSet, TenantId};
 use hostler_core::job::{
     Checkpoint, Demand, Ending, Gang, Job, JobKind, JobSpec, Models, Phase, Role, Sharing,
 };
-use hostler_core::policy::Policy;
 use hostler_core::predict::UserEstimate;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span, Time};
@@ -26,8 +26,11 @@ use hostler_core::verify::Violation;
 use hostler_core::watch::Watch;
 pub use table::{Pai2020Job, read, read_from};
 
-use crate::trace::TraceError;
-use crate::world::{Listed, Site, Truth, World};
+use policy::policy;
+
+use hostler_sim::analyze::{JobSimulator, JobWait, Rank, Simulated, SimulatedCluster};
+use hostler_sim::trace::TraceError;
+use hostler_sim::world::{Listed, Site, Truth, World};
 
 /// Seed of the original's sample.
 const SAMPLE_SEED: u32 = 42;
@@ -37,37 +40,15 @@ const CPUS_PER_GPU: f64 = 23.22;
 const JOBS_MAX: usize = 1 << 24;
 const V100: ModelId = ModelId(3);
 
-/// What ranks a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rank {
-    /// Submission (FIFO).
-    Submit,
-    /// True duration (SJF).
-    Duration,
-    /// Median of the user (SJU).
-    User,
-    /// Median of the group (SJG).
-    Group,
-    /// Median of the group and GPU type (SJGG).
-    GroupGpu,
-}
-
-/// The cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cluster {
-    /// One node with so many GPUs.
-    Single(u32),
-    /// The real cluster at one fifth.
-    Hetero,
-}
-
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// What ranks a job.
     pub rank: Rank,
     /// The cluster.
-    pub cluster: Cluster,
+    pub cluster: SimulatedCluster,
+    /// Whether nodes are filled in order; kept in balance otherwise.
+    pub pack: bool,
     /// Jobs that arrive at each full minute; none keeps the table's times.
     pub per_minute: Option<u32>,
     /// Size of the sample; none takes all rows.
@@ -139,29 +120,35 @@ pub enum Pai2020Error {
     },
 }
 
-/// How long one job waited.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct JobWait {
-    /// Seconds from submission to start.
-    pub wait_s: f64,
-    /// Whether it asked for a V100.
-    pub v100: bool,
+/// Runs the jobs.
+pub fn run(rows: &[Pai2020Job], options: &Options) -> Result<Pai2020Outcome, Pai2020Error> {
+    run_with_waits(rows, options).map(|(outcome, _)| outcome)
 }
 
-/// Runs the jobs under `policy`, which must rank by the user's estimate (or by submission).
-pub fn run(
-    rows: &[Pai2020Job],
-    options: &Options,
-    policy: Box<dyn Policy>,
-) -> Result<Pai2020Outcome, Pai2020Error> {
-    run_with_waits(rows, options, policy).map(|(outcome, _)| outcome)
+/// A table, as figures ask for it: with arrivals as the published program has them by default.
+pub struct Table(pub Vec<Pai2020Job>);
+
+/// Arrivals in a minute, by default.
+const PER_MINUTE: u32 = 1000;
+
+impl JobSimulator for Table {
+    fn jobs(&self) -> usize {
+        self.0.len()
+    }
+
+    fn run(&self, rank: Rank, cluster: SimulatedCluster, pack: bool) -> Result<Simulated, String> {
+        let options = Options { rank, cluster, pack, per_minute: Some(PER_MINUTE), sample: None };
+        let (outcome, waits) =
+            run_with_waits(&self.0, &options).map_err(|error| error.to_string())?;
+        let Pai2020Outcome { avg_jct_s, avg_wait_s, .. } = outcome;
+        Ok(Simulated { avg_jct_s, avg_wait_s, waits })
+    }
 }
 
 /// Like [`run`], with the waiting time of every job in the order of their ends.
-pub fn run_with_waits(
+fn run_with_waits(
     rows: &[Pai2020Job],
     options: &Options,
-    policy: Box<dyn Policy>,
 ) -> Result<(Pai2020Outcome, Vec<JobWait>), Pai2020Error> {
     let mut rows = sample(rows, options.sample);
     if rows.len() > JOBS_MAX {
@@ -184,6 +171,7 @@ pub fn run_with_waits(
         jobs.push((at, Arc::new(spec(row, options.rank, tie)?)));
     }
     let truth = Truth::new(rows.iter().map(|row| Span::from_secs(row.duration)));
+    let policy = policy(options.rank, options.pack);
     let mut engine = Engine::new(policy, Tally::default()).with_predictor(Box::new(UserEstimate));
     executor::run(&mut World::new(site, Listed::new(jobs), truth), &mut engine)?;
     let events = engine.events();
@@ -195,7 +183,7 @@ pub fn run_with_waits(
 fn sample(rows: &[Pai2020Job], size: Option<usize>) -> Vec<Pai2020Job> {
     let mut rows = rows.to_vec();
     if let Some(size) = size.filter(|size| *size <= rows.len()) {
-        hostler_core::twister::Twister::new(SAMPLE_SEED).shuffle(&mut rows);
+        crate::twister::Twister::new(SAMPLE_SEED).shuffle(&mut rows);
         rows.truncate(size);
     }
     rows
@@ -274,7 +262,7 @@ const HETERO: [(u32, u32, u32, Option<u32>); 5] = [
     (48, 8, 96, Some(3)),
 ];
 
-fn site(cluster: Cluster) -> Site {
+fn site(cluster: SimulatedCluster) -> Site {
     let node = |gpus: u32, cpus: u32, model: Option<u32>| NodeSpec {
         name: "node".into(),
         cpu: Milli(cpus.saturating_mul(100)),
@@ -287,11 +275,11 @@ fn site(cluster: Cluster) -> Site {
         base_watts: 0,
     };
     let nodes = match cluster {
-        Cluster::Single(gpus) => {
+        SimulatedCluster::Single(gpus) => {
             let cpus = (CPUS_PER_GPU * f64::from(gpus)).round_ties_even() as u32;
             vec![NodeSpec { gpu_model: Some(V100), gpus: 1, ..node(gpus, cpus, None) }]
         }
-        Cluster::Hetero => {
+        SimulatedCluster::Hetero => {
             let groups = HETERO.into_iter();
             let nodes = groups.flat_map(|(count, gpus, cpus, model)| {
                 std::iter::repeat_n(node(gpus, cpus, model), count as usize)

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::Pai2020Error;
-use crate::trace::source::{self, Meter};
+use hostler_sim::trace::source;
 
 /// A job as the original sees it. GPUs and CPUs are per cent, per instance.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,10 +45,7 @@ struct Columns {
 
 /// Reads at most `most` rows of a table, packed or not.
 pub fn read(path: &Path, most: usize) -> Result<Vec<Pai2020Job>, Pai2020Error> {
-    let mut silent = |_: u64, _: u64| {};
-    let mut meter = Meter::new(source::size(path), &mut silent);
-    let input = source::open(path, &mut meter)?;
-    read_from(input, &path.display().to_string(), most)
+    read_from(source::unpacked(path)?, &path.display().to_string(), most)
 }
 
 /// Reads at most `most` rows from any stream.

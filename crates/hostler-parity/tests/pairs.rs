@@ -8,9 +8,9 @@ use hostler_core::predict::EstimateSource;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::watch::Watch;
+use hostler_parity::gavel::{self, Options};
 use hostler_policies::builtin;
 use hostler_predict::{EstimatedPairs, ObservedSpeeds, Speeds};
-use hostler_sim::parity::gavel::{self, Options};
 use hostler_sim::run::Estimates;
 use hostler_sim::trace::throughputs::read_gavel_throughputs;
 use hostler_sim::trace::{Faults, Throughputs};
@@ -69,7 +69,8 @@ fn run(
         arrival: 0.0,
         slo: None,
     };
-    let (rows, options) = ([row("a"), row("d")], Options { gpus: [1, 0, 0], prices: [1.0; 3] });
+    let (rows, options) =
+        ([row("a"), row("d")], Options { gpus: [1, 0, 0], prices: [1.0; 3], seed: 0 });
     let workload = |table| gavel::workload(&rows, table, &options).expect("all jobs are known");
     let known = workload(known).site.physics.profiles;
     let speeds = believe(EstimatedPairs::new(known).expect("a small table"));

@@ -13,10 +13,10 @@ use hostler_core::executor::Executor;
 use hostler_core::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, TenantId};
 use hostler_core::job::JobSpec;
 use hostler_core::placement::Placement;
-use hostler_core::solve::Known;
 use hostler_core::target::Team;
 use hostler_core::units::{Span, Time};
 
+use super::exact::Exact;
 use super::{GavelJob, Options, ROUND_SECS, Workload};
 
 /// Steps per second of what does not move at all: the round then takes as good as for ever.
@@ -71,8 +71,8 @@ struct Leg {
 /// The world.
 pub(super) struct RoundWorld {
     workload: Workload,
+    exact: Arc<Exact>,
     prices: [f64; 3],
-    arrivals: Vec<f64>,
     next_arrival: usize,
     jobs: Vec<Progress>,
     stays: BTreeMap<LeaseId, RoundStay>,
@@ -91,7 +91,12 @@ pub(super) struct RoundWorld {
 }
 
 impl RoundWorld {
-    pub(super) fn new(workload: Workload, rows: &[GavelJob], options: &Options) -> RoundWorld {
+    pub(super) fn new(
+        workload: Workload,
+        exact: Arc<Exact>,
+        rows: &[GavelJob],
+        options: &Options,
+    ) -> RoundWorld {
         let progress = |(row, (_, spec)): (&GavelJob, &(Time, Arc<JobSpec>))| {
             let key = spec.profile.expect("every job has a profile");
             let profile = &workload.site.physics.profiles[&key];
@@ -103,7 +108,7 @@ impl RoundWorld {
         let clock = rows.first().map_or(0.0, |row| row.arrival);
         let tally = Tally { jcts: vec![f64::NAN; rows.len()], clock, ..Tally::default() };
         RoundWorld {
-            arrivals: rows.iter().map(|row| row.arrival).collect(),
+            exact,
             prices: options.prices,
             next_arrival: 0,
             jobs,
@@ -121,23 +126,6 @@ impl RoundWorld {
 
     pub(super) fn tally(self) -> Tally {
         self.tally
-    }
-
-    /// Ages, weights and speeds of the jobs that have arrived and are not done.
-    pub(super) fn known(&self) -> BTreeMap<JobId, Known> {
-        let jobs = (0..self.next_arrival).filter(|job| self.tally.jcts[*job].is_nan());
-        let known = |job: usize| Known {
-            age_secs: self.tally.clock - self.arrivals[job],
-            weight: self.workload.weights[job],
-            rates: self.workload.rates[job].clone(),
-        };
-        jobs.map(|job| (JobId(job as u32), known(job))).collect()
-    }
-
-    /// Whether only a new solution can make anybody run: the original then forgets when it last
-    /// solved.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.stuck
     }
 
     fn now(&self) -> Time {
@@ -166,7 +154,7 @@ impl RoundWorld {
     }
 
     fn submit_arrived(&mut self, events: &mut Vec<Event>) {
-        while self.arrivals.get(self.next_arrival).is_some_and(|at| *at <= self.tally.clock) {
+        while self.exact.arrival(self.next_arrival).is_some_and(|at| at <= self.tally.clock) {
             let job = JobId(self.next_arrival as u32);
             let spec = Arc::clone(&self.workload.jobs[self.next_arrival].1);
             events.push(Event::Submitted { job, spec });
@@ -181,7 +169,7 @@ impl RoundWorld {
         let profile = &profiles[&spec.profile.expect("every job has a profile")];
         let (model, gpus) = (stay.model, spec.gpus());
         match partner {
-            None => self.workload.rates[stay.job.index()][model.index()],
+            None => self.exact.rates(stay.job.index())[model.index()],
             Some(other) => {
                 let other = self.workload.jobs[other.index()].1.profile;
                 let pair = other.and_then(|other| profile.pair_rates(other, model, gpus));
@@ -276,7 +264,8 @@ impl RoundWorld {
         self.last.retain(|(team, _)| !team.has(leg.job));
         self.done += 1;
         let (lease, job) = (leg.lease, leg.job.index());
-        self.tally.jcts[job] = leg.end - self.arrivals[job];
+        let arrival = self.exact.arrival(job).expect("a job of the trace");
+        self.tally.jcts[job] = leg.end - arrival;
         let done = self.work_done(leg.job);
         events.push(Event::Stopped { lease, outcome: Outcome::Finished, done, lost: Span::ZERO });
     }
@@ -306,8 +295,9 @@ impl RoundWorld {
     }
 }
 
-impl Executor for RoundWorld {
-    fn next(&mut self, _: Option<Time>) -> Option<(Time, Vec<Event>)> {
+impl RoundWorld {
+    /// The next facts, all of one instant.
+    fn advance(&mut self) -> Option<(Time, Vec<Event>)> {
         let mut events = std::mem::take(&mut self.answers);
         if !events.is_empty() {
             return Some((self.now(), events));
@@ -320,12 +310,12 @@ impl Executor for RoundWorld {
         if self.done == self.tally.jcts.len() {
             return None;
         }
-        match (self.stays.is_empty(), self.arrivals.get(self.next_arrival)) {
+        match (self.stays.is_empty(), self.exact.arrival(self.next_arrival)) {
             (false, _) => {
                 self.stuck = false;
                 self.play(&mut events);
             }
-            (true, Some(arrival)) => self.tally.clock = self.tally.clock.max(*arrival),
+            (true, Some(arrival)) => self.tally.clock = self.tally.clock.max(arrival),
             (true, None) => {
                 // A solution was of no help: nothing ever will be.
                 if std::mem::replace(&mut self.stuck, true) {
@@ -336,6 +326,14 @@ impl Executor for RoundWorld {
         self.submit_arrived(&mut events);
         events.push(Event::RoundEnded);
         Some((self.now(), events))
+    }
+}
+
+impl Executor for RoundWorld {
+    fn next(&mut self, _: Option<Time>) -> Option<(Time, Vec<Event>)> {
+        let facts = self.advance();
+        self.exact.tell(self.tally.clock, self.stuck);
+        facts
     }
 
     fn submit(&mut self, _: Time, decision: &Decision) {

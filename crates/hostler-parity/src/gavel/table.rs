@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::GavelError;
-use crate::trace::source::{self, Meter};
+use hostler_sim::trace::source;
 
 /// Bytes of a trace: a thousand times the largest published one.
 const BYTES_MAX: u64 = 1 << 30;
@@ -32,10 +32,7 @@ pub struct GavelJob {
 
 /// Reads a trace, packed or not.
 pub fn read(path: &Path) -> Result<Vec<GavelJob>, GavelError> {
-    let mut silent = |_: u64, _: u64| {};
-    let mut meter = Meter::new(source::size(path), &mut silent);
-    let input = source::open(path, &mut meter)?;
-    read_from(input, &path.display().to_string())
+    read_from(source::unpacked(path)?, &path.display().to_string())
 }
 
 /// Reads a trace from any stream.

@@ -4,16 +4,14 @@
 //!
 //! Where a programme has many optimal answers, which of them a solver stops at is part of a policy
 //! that goes by the answer. This one is for repeating such a policy: it starts where that solver
-//! starts, steps as it steps and stops when it stops. Unlike `interior`, it knows when nothing
-//! keeps all rows. Columns are free here and have a row of their own that keeps them above 0, but
-//! wide ones have none. Lists over all rows begin with those of the columns; at wide ones they hold
-//! what does no harm: slack 1, everything else 0.
+//! starts, steps as it steps and stops when it stops. Unlike the method of production, it knows
+//! when nothing keeps all rows. Columns are free here and have a row of their own that keeps them
+//! above 0, but wide ones have none. Lists over all rows begin with those of the columns; at wide
+//! ones they hold what does no harm: slack 1, everything else 0.
 
-use super::scaled::Scaled;
-use super::system::System;
-use super::vector::{dot, least_ratio, norm};
-use super::{LpError, LpSolution, Problem};
-use crate::limits::LP_ITERATIONS_MAX;
+use hostler_policies::limits::LP_ITERATIONS_MAX;
+use hostler_policies::lp::vector::dot;
+use hostler_policies::lp::{LpError, LpSolution, Problem, Scaled, System};
 
 /// Residuals, gap and certificates that are good enough.
 const GOAL: f64 = 1e-8;
@@ -25,11 +23,21 @@ const STEP_MAX: f64 = 0.999;
 const CENTRE_MIN: f64 = 1e-4;
 /// Gap above which the next steps see to what rounding leaves of this one.
 const ROUGH: f64 = 1e-3;
+/// Rounds of scaling.
+const SCALINGS: usize = 3;
+/// Size below which a row or a column counts as empty.
+const SIZE_MIN: f64 = 1e-6;
+/// Numbers that are worked on side by side: one sum would wait for itself.
+const LANES: usize = 4;
 /// How far inside a start is that needs no shift.
 const INSIDE: f64 = 0.01;
 
 /// Solves a problem without logarithms.
-pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
+pub fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
+    problem.solve_by(embed)
+}
+
+fn embed(problem: &Problem) -> Result<LpSolution, LpError> {
     let mut self_dual = Embedding::new(problem);
     let mut rest = Residuals::default();
     for iteration in 0..LP_ITERATIONS_MAX {
@@ -82,17 +90,20 @@ struct Frame {
     /// Slack over price of all rows.
     ratio: Vec<f64>,
     slope: Vec<f64>,
+    /// Whether answers are corrected by what the factors left undone.
+    refines: bool,
 }
 
 impl Frame {
     fn new(problem: &Problem) -> Frame {
-        let (scaled, own) = Scaled::halfway(problem);
+        let (scaled, own) = halfway(problem);
         let system = System::new(problem);
         Frame {
             costs: scaled.objective.iter().map(|gain| -gain).collect(),
             ratio: vec![1.0; own.len() + scaled.bounds.len()],
             slope: Vec::new(),
-            wide: problem.wide.clone(),
+            refines: true,
+            wide: problem.wide().to_vec(),
             scaled,
             system,
             own,
@@ -126,7 +137,10 @@ impl Frame {
         let slope = right.iter().zip(columns);
         self.slope.extend(slope.map(|(right, ((own, side), ratio))| right - own * side / ratio));
         let opposite = side[count..].iter().map(|value| -value);
-        self.system.solve(&self.scaled, &self.slope, opposite);
+        match self.refines {
+            true => self.system.solve(&self.scaled, &self.slope, opposite),
+            false => self.system.solve_once(&self.scaled, &self.slope, opposite),
+        }
         let Move { x, z } = found;
         x.clear();
         x.extend(self.system.columns(&self.scaled, &self.slope));
@@ -272,7 +286,7 @@ impl Embedding {
     /// One step of the method.
     fn advance(&mut self, rest: &Residuals) {
         self.measure();
-        self.frame.system.refines = rest.gap < ROUGH;
+        self.frame.refines = rest.gap < ROUGH;
         self.frame.factor();
         // Lent: the equations do not look at it.
         let gains = std::mem::take(&mut self.frame.scaled.objective);
@@ -373,7 +387,7 @@ impl Embedding {
             self.x.iter().zip(&scaled.column_scale).map(|(x, by)| scale(x, by)).collect();
         let prices = self.prices[values.len()..].iter().zip(&scaled.row_scale);
         let prices = prices.map(|(price, by)| scale(price, by)).collect();
-        LpSolution { objective: dot(&problem.objective, &values), values, prices, iterations }
+        LpSolution { objective: dot(problem.objective(), &values), values, prices, iterations }
     }
 }
 
@@ -381,4 +395,136 @@ impl Embedding {
 fn refill(list: &mut Vec<f64>, values: impl Iterator<Item = f64>) {
     list.clear();
     list.extend(values);
+}
+
+/// The problem with rows and columns brought near size 1, and the coefficient of each column in
+/// the row of its own. The scaling stops half-way, and where it stops decides the start.
+fn halfway(problem: &Problem) -> (Scaled, Vec<f64>) {
+    let columns = problem.columns();
+    let mut is_wide = vec![false; columns];
+    problem.wide().iter().for_each(|&column| is_wide[column] = true);
+    let mut own: Vec<f64> = is_wide.iter().map(|wide| if *wide { 0.0 } else { 1.0 }).collect();
+    let mut values = problem.values().to_vec();
+    let (mut row_scale, mut column_scale) = (vec![1.0; problem.rows()], vec![1.0; columns]);
+    for _ in 0..SCALINGS {
+        let mut row_size = vec![0.0f64; problem.rows()];
+        let mut column_size = own.clone();
+        for (column, size) in column_size.iter_mut().enumerate() {
+            for (row, at) in problem.places(column) {
+                let value = values[at].abs();
+                let row = &mut row_size[row];
+                (*size, *row) = (size.max(value), row.max(value));
+            }
+        }
+        let shrink = |size: f64| if size < SIZE_MIN { 1.0 } else { 1.0 / size.sqrt() };
+        let row_factor: Vec<f64> = row_size.into_iter().map(shrink).collect();
+        for column in 0..columns {
+            let factor = shrink(column_size[column]);
+            column_scale[column] *= factor;
+            own[column] *= factor * shrink(own[column]);
+            for (row, at) in problem.places(column) {
+                values[at] *= factor * row_factor[row];
+            }
+        }
+        row_scale.iter_mut().zip(&row_factor).for_each(|(scale, factor)| *scale *= factor);
+    }
+    (Scaled::with(problem, values, row_scale, column_scale), own)
+}
+
+/// The root of the sum of squares.
+fn norm(values: &[f64]) -> f64 {
+    dot(values, values).sqrt()
+}
+
+/// The least quotient; what is no number does not count.
+fn least_ratio(values: &[f64], over: &[f64]) -> f64 {
+    let mut least = [f64::INFINITY; LANES];
+    let lesser = |one: f64, other: f64| if one < other { one } else { other };
+    let (value_fours, value_rest) = values.as_chunks::<LANES>();
+    let (over_fours, over_rest) = over.as_chunks::<LANES>();
+    for (value, over) in value_fours.iter().zip(over_fours) {
+        for lane in 0..LANES {
+            least[lane] = lesser(value[lane] / over[lane], least[lane]);
+        }
+    }
+    let rest = value_rest.iter().zip(over_rest).map(|(value, over)| value / over);
+    least.into_iter().chain(rest).fold(f64::INFINITY, |least, value| lesser(value, least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hostler_core::random::Random;
+    use hostler_policies::lp::Solver;
+    use proptest::prelude::*;
+
+    /// Shares of jobs on types such that the least relative throughput is greatest.
+    fn level_problem(seed: u64, jobs: usize, types: usize, tight: bool) -> Problem {
+        let mut random = Random::new(seed);
+        let mut bounds = Vec::new();
+        (0..jobs).for_each(|_| bounds.extend([0.0, 1.0]));
+        let workers = if tight { jobs as f64 / (2.0 * types as f64) } else { jobs as f64 };
+        (0..types).for_each(|_| bounds.push(workers * (0.2 + random.uniform())));
+        let mut problem = Problem::new(bounds, types);
+        for job in 0..jobs {
+            for gpu in 0..types {
+                let rate =
+                    if random.uniform() < 0.2 && gpu > 0 { 0.0 } else { random.uniform() + 0.01 };
+                let entries = [(2 * job, -rate), (2 * job + 1, 1.0), (2 * jobs + gpu, 1.0)];
+                problem.column(0.0, &entries);
+            }
+        }
+        let level: Vec<(usize, f64)> =
+            (0..jobs).map(|job| (2 * job, 0.5 + random.uniform())).collect();
+        problem.wide_column(1.0, &level);
+        problem
+    }
+
+    /// Any shares of three jobs on two types that give each job what it needs.
+    fn any_problem(needs: [f64; 3]) -> Problem {
+        let rates = [[4.0, 2.0], [3.0, 3.0], [1.0, 2.0]];
+        let mut bounds = Vec::new();
+        needs.iter().for_each(|need| bounds.extend([-need, 1.0]));
+        bounds.extend([1.0, 1.0]);
+        let mut problem = Problem::new(bounds, 2);
+        for (job, rates) in rates.iter().enumerate() {
+            for (gpu, rate) in rates.iter().enumerate() {
+                problem.column(0.0, &[(2 * job, -rate), (2 * job + 1, 1.0), (6 + gpu, 1.0)]);
+            }
+        }
+        problem
+    }
+
+    /// The answer of ECOS 2.0.14 to the same programme.
+    #[test]
+    fn among_answers_that_are_as_good_the_published_solver_gives_a_certain_one() {
+        let answer = solve(&any_problem([1.0, 0.5, 0.25])).unwrap();
+        let ecos = [0.138247, 0.440384, 0.227371, 0.241426, 0.419682, 0.141862];
+        for (value, ecos) in answer.values.iter().zip(ecos) {
+            assert!((value - ecos).abs() < 1e-4, "{:?}", answer.values);
+        }
+        assert_eq!(solve(&any_problem([4.0, 2.0, 1.0])), Err(LpError::Infeasible));
+    }
+
+    #[test]
+    fn a_problem_without_a_feasible_point_is_known_as_such() {
+        let mut problem = Problem::new(vec![1.0, -2.0], 0);
+        problem.column(1.0, &[(0, 1.0), (1, -1.0)]);
+        assert_eq!(solve(&problem), Err(LpError::Infeasible));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn it_agrees_with_the_simplex_method(
+            seed: u64, jobs in 1usize..40, types in 1usize..5, tight: bool
+        ) {
+            let problem = level_problem(seed, jobs, types, tight);
+            let embedded = solve(&problem).unwrap();
+            let simplex = problem.solve(Solver::Simplex).unwrap();
+            let off = (embedded.objective - simplex.objective).abs() / (1.0 + simplex.objective);
+            prop_assert!(off < 1e-6, "{} {}", embedded.objective, simplex.objective);
+        }
+    }
 }

@@ -1,0 +1,167 @@
+//! Run times that the daemon believes in: the same predictors as in a simulation, taught by what
+//! finished here and by what was learnt elsewhere.
+//!
+//! What a predictor says enters the log as facts, so nothing of it has to be in the store: it is
+//! taught anew at each start and whenever another policy goes by other run times.
+
+use hostler_core::event::Event;
+use hostler_core::id::{GroupId, ModelId, ModelSet, TenantId};
+use hostler_core::job::JobSpec;
+use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
+use hostler_core::units::Span;
+use hostler_predict::trained::{ModelFile, Names};
+use hostler_predict::{CartRun, Features, Learner, MedianRun};
+
+use super::Desk;
+use super::request::spec_of;
+use crate::job::JobState;
+use crate::limits::{GROUPS_MAX, LESSONS_MAX};
+use crate::store::HistoryFilter;
+
+/// What was learnt elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Experience {
+    /// The model behind `estimate = "trained"`.
+    pub model: Option<ModelFile>,
+    /// Jobs of recorded traces, oldest first.
+    pub lessons: Vec<Lesson>,
+}
+
+/// A job that finished somewhere, by the names that people use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lesson {
+    /// Who sent it.
+    pub tenant: String,
+    /// What it repeated; empty when nobody said.
+    pub group: String,
+    /// GPU models that would have done; any when empty.
+    pub gpu_models: Vec<String>,
+    /// What it asked for; numbers of tenants, groups and models in it mean nothing here.
+    pub spec: JobSpec,
+    /// What it took at reference speed.
+    pub run: Span,
+}
+
+impl Experience {
+    /// Whether there is what a policy wants to go by.
+    pub(super) fn check(&self, source: EstimateSource) -> Result<(), String> {
+        match source {
+            EstimateSource::User | EstimateSource::Median | EstimateSource::Cart => Ok(()),
+            EstimateSource::Oracle => Err("invalid `estimate`: nobody knows the true run times \
+                                           of jobs that run for real; use `user`, `median`, \
+                                           `cart` or `trained`"
+                .to_owned()),
+            EstimateSource::Trained if self.model.is_some() => Ok(()),
+            EstimateSource::Trained => Err("invalid `estimate`: the daemon has no trained model; \
+                                            start it with `--model FILE`, or use `median`"
+                .to_owned()),
+        }
+    }
+}
+
+impl Desk {
+    /// Whether a fact gives a name a number that what was learnt elsewhere may speak of, or changes
+    /// whose run times count.
+    pub(super) fn concerns_estimates(&self, event: &Event) -> bool {
+        let learnt = !self.experience.lessons.is_empty() || self.experience.model.is_some();
+        match event {
+            Event::PolicyChanged { .. } => true,
+            Event::TenantAdded { .. } | Event::ModelAdded { .. } => learnt,
+            _ => false,
+        }
+    }
+
+    /// Puts the predictor in place that the policy wants, taught by all that is known. Jobs that
+    /// wait hear of it where that is another one than before.
+    pub(super) fn predict_anew(&mut self) {
+        let source = self.engine.estimates();
+        let before = self.estimates.replace(source);
+        let predict: Box<dyn Predict> = match source {
+            EstimateSource::User | EstimateSource::Oracle => Box::new(UserEstimate),
+            EstimateSource::Median => Box::new(self.taught(MedianRun::default())),
+            EstimateSource::Cart => Box::new(self.taught(CartRun::default())),
+            EstimateSource::Trained => match &self.experience.model {
+                Some(model) => Box::new(model.bind(&self.names())),
+                None => Box::new(UserEstimate),
+            },
+        };
+        let beliefs = self.engine.replace_predictor(predict);
+        if before.is_some_and(|before| before != source) {
+            beliefs.into_iter().for_each(|belief| self.later(belief));
+        }
+    }
+
+    fn taught<Taught: Learner>(&mut self, mut learner: Taught) -> Taught {
+        let lessons = std::mem::take(&mut self.experience.lessons);
+        for group in lessons.iter().map(|lesson| &lesson.group) {
+            if !group.is_empty() && self.groups.len() < GROUPS_MAX {
+                self.add_group(group.clone());
+            }
+        }
+        let skipped = lessons.len().saturating_sub(LESSONS_MAX);
+        for lesson in &lessons[skipped..] {
+            learner.learn(&self.features_of(lesson), lesson.run);
+        }
+        self.experience.lessons = lessons;
+        for (features, run) in self.own_lessons() {
+            learner.learn(&features, run);
+        }
+        learner
+    }
+
+    /// Jobs that finished here, oldest first.
+    fn own_lessons(&mut self) -> Vec<(Features, Span)> {
+        let mut lessons = Vec::new();
+        let (state, limit) = (Some(JobState::Finished), LESSONS_MAX);
+        let mut filter = HistoryFilter { state, limit, ..HistoryFilter::default() };
+        // Estimates are not worth a daemon that does not start.
+        let Ok(mut reader) = self.store.reader() else { return lessons };
+        while lessons.len() < LESSONS_MAX {
+            let rows = reader.history(&filter).unwrap_or_default();
+            let Some(last) = rows.last() else { break };
+            filter.before = Some(last.id);
+            lessons.extend(rows.iter().filter_map(|row| {
+                let (spec, _) = spec_of(&row.request, self, &row.tenant).ok()?;
+                Some((Features::of(&spec), Span(row.facts.run?)))
+            }));
+        }
+        lessons.reverse();
+        lessons
+    }
+
+    /// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here
+    /// get a number that nobody else has.
+    fn features_of(&self, lesson: &Lesson) -> Features {
+        let unknown = u32::MAX;
+        let tenant = self.tenants.get(&lesson.tenant).map_or(unknown, |tenant| tenant.row.id);
+        let group = self.groups.get(&lesson.group).copied().unwrap_or(unknown);
+        let models = self.state().models();
+        let named = |name: &String| models.iter().position(|model| *model.name == **name);
+        let known = lesson.gpu_models.iter().filter_map(named);
+        let known = known.map(|at| ModelSet::one(ModelId(at as u32)));
+        let models = match lesson.gpu_models.is_empty() {
+            true => Features::of(&lesson.spec).models,
+            false => known.fold(ModelSet::NONE, ModelSet::with),
+        };
+        Features {
+            tenant: TenantId(tenant),
+            group: (!lesson.group.is_empty()).then_some(GroupId(group)),
+            models,
+            ..Features::of(&lesson.spec)
+        }
+    }
+
+    fn names(&self) -> Names {
+        let mut names = Names::default();
+        for tenant in self.tenants.iter() {
+            names.users.insert(tenant.row.name.clone(), TenantId(tenant.row.id));
+        }
+        for (name, number) in &self.groups {
+            names.groups.insert(name.clone(), GroupId(*number));
+        }
+        for (at, model) in self.state().models().iter().enumerate() {
+            names.gpu_models.insert(model.name.to_string(), ModelId(at as u32));
+        }
+        names
+    }
+}
