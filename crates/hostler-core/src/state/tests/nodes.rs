@@ -207,3 +207,27 @@ fn what_is_given_back_is_told_once_for_each_node() {
     let freed = [Change::Freed(NodeId(0)), Change::Freed(NodeId(1)), Change::Queued(JobId(0))];
     assert_eq!(changes, freed);
 }
+
+#[test]
+fn whoever_may_gain_from_a_node_is_told_that_it_is_free() {
+    let mut world = World::of("2");
+    let mut freed = |events: Vec<Event>| {
+        let seen = world.state().journal().end();
+        world.engine.begin(secs(1));
+        events.into_iter().for_each(|event| world.engine.take_fact(event));
+        let changes = world.state().journal().since(seen).unwrap().to_vec();
+        world.engine.end_input();
+        changes
+    };
+    let node = Change::Freed(NodeId(0));
+    assert_eq!(freed(vec![drain(0, true)]), []);
+    assert_eq!(freed(vec![drain(0, false)]), [node]);
+    assert_eq!(freed(vec![power(0, Power::On)]), [node]);
+    assert_eq!(freed(vec![node_down(0)]), []);
+    assert_eq!(freed(vec![node_up(0, 2)]), [node]);
+    let divide = Decision::Repartition { device: DeviceId(0), layout: crate::cluster::Layout::Mig };
+    let mut state = world.state().clone();
+    let seen = state.journal().end();
+    state.apply_decision(&divide, &mut ());
+    assert_eq!(state.journal().since(seen), Some(&[node][..]));
+}

@@ -124,3 +124,39 @@ fn the_slowest_task_and_the_distance_tell_the_speed() {
     assert_eq!(believed(together([cpu(0, 1), cpu(1, 1)])), rate(900));
     assert_eq!(world.state().believed_rate(world.job(1), &tasks(1, 1, &[2])), Rate::FULL);
 }
+
+#[test]
+fn work_is_not_counted_by_a_reference_that_stands_still() {
+    /// One GPU is of no use at pace zero; two are.
+    fn of(single: u64) -> Event {
+        let mut profile = Profile::default();
+        profile.measured.set(Run(ModelId(0), false, 1), Pace(single * Pace::ONE.0));
+        profile.measured.set(Run(ModelId(0), false, 2), Pace::ONE);
+        profiled(profile)
+    }
+    let mut world = World::of("2");
+    let jobs = vec![of(0), submit(0, asks("gpus 1 profile 0")), estimated(0, 100)];
+    world.step(0, jobs, vec![]);
+    let believed = |world: &World| world.job(0).estimate.unwrap().run;
+    world.step(1, vec![of(2)], vec![]);
+    assert_eq!(believed(&world), Span::from_secs(100));
+    world.step(2, vec![of(0)], vec![]);
+    assert_eq!(believed(&world), Span::from_secs(100));
+    world.step(3, vec![of(2)], vec![]);
+    world.step(4, vec![of(1)], vec![]);
+    assert_eq!(believed(&world), Span::from_secs(200));
+}
+
+#[test]
+fn who_waits_is_ranked_again_when_another_estimate_comes() {
+    let mut world = World::of("2");
+    world.submit(0, 0, &["gpus 1", "gpus 1", "gpus 1"]);
+    world.run(0, 1, whole(0, &[0]));
+    world.step(0, vec![held(2, true)], vec![]);
+    let seen = world.state().journal().end();
+    world.engine.begin(secs(1));
+    (0..3).for_each(|job| world.engine.take_fact(estimated(job, 5)));
+    let changes = world.state().journal().since(seen).unwrap();
+    assert_eq!(changes, [Change::Queued(JobId(0))]);
+    assert_eq!(world.lease(0).expected_end, secs(5));
+}

@@ -7,7 +7,7 @@ use crate::decision::{StopHow, StopWhy};
 use crate::event::{Event, Outcome};
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
 use crate::job::{Ending, Job, Phase};
-use crate::limits::START_FAILURES_MAX;
+use crate::limits::{PACKED_FAILURES_MAX, START_FAILURES_MAX};
 use crate::placement::Lease;
 use crate::reason::Reason;
 use crate::state::ClusterState;
@@ -167,6 +167,18 @@ fn starts_that_fail_beside_others_are_counted_apart() {
     };
     assert_eq!((failures(0), failures(1)), ((0, 1), (1, 0)));
     assert_eq!(world.job(0).reason, Reason::StartFailed);
+}
+
+#[test]
+fn a_job_that_fails_beside_all_others_is_given_up_in_the_end() {
+    let mut world = World::new(Told::default(), &[2]);
+    world.submit(0, 0, &["gpus 1 willing"]);
+    for lease in 0..=PACKED_FAILURES_MAX {
+        assert_eq!(world.job(0).ledger.packed_failures, lease);
+        world.step(u64::from(lease), vec![], vec![Act::Start(0, fraction(0, 0, 500))]);
+        world.step(u64::from(lease), vec![start_failed(lease)], vec![]);
+    }
+    assert_eq!(told(&world).last().unwrap(), "job0 Done(Failed)");
 }
 
 #[test]
