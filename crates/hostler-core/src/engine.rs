@@ -131,6 +131,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Puts another policy in place, as a restart would.
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
+        self.muted = false;
     }
 
     /// Asks the policy no more until another one is in place: only housekeeping goes on.
@@ -491,12 +492,17 @@ fn keep_house(state: &ClusterState, plan: &mut Plan<'_>) {
         let (how, why) = match (&lease.stop, lease.started) {
             (Some(stop), _) if stop.asked >= STOP_ATTEMPTS_MAX => continue,
             (Some(stop), _) => (StopHow::Kill, stop.why),
-            (None, None) => (StopHow::Kill, StopWhy::NoAnswer),
-            (None, Some(_)) if lease.until.is_some_and(|until| until <= state.now()) => {
-                (StopHow::Checkpoint, StopWhy::LeaseEnded)
+            // Who has not started has nothing to save, and has not failed either.
+            (None, started) if lease.until.is_some_and(|until| until <= state.now()) => {
+                let how = if started.is_some() { StopHow::Checkpoint } else { StopHow::Kill };
+                (how, StopWhy::LeaseEnded)
             }
+            (None, None) => (StopHow::Kill, StopWhy::NoAnswer),
             (None, Some(_)) => (StopHow::Kill, StopWhy::TimeLimit),
         };
         let _ = plan.stop_again(lease.id, how, why);
     }
 }
+
+#[cfg(test)]
+mod tests;
