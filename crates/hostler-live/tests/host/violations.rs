@@ -86,6 +86,42 @@ fn a_policy_that_breaks_a_rule_gives_way_and_nothing_is_lost() {
         10 n1 0 ended 0
         11 jobs
         ",
-        expect![[r#""#]],
+        expect![[r#"
+            0 join n1 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            1 policy rogue-start
+                done
+            2 n1 0 running
+            3 submit gpus=1
+                submitted [2]
+            3 deciding
+                kind = "fifo-backfill" estimate = "user"; 1 violations, Some("job2: a part on node0 does not match the demand (`kind = 'rogue-start'`)")
+            4 policy rogue-panic
+                done
+            5 submit gpus=1
+                submitted [3]
+            5 deciding
+                kind = "fifo-backfill" estimate = "user"; 2 violations, Some("the policy panicked (`kind = 'rogue-panic'`)")
+            6 restart
+            6 deciding
+                kind = "fifo-backfill" estimate = "user"; 0 violations, None
+            7 join n1 1 0 running
+            8 policy rogue-away
+                done
+            9 jobs
+                1 running, on n1
+                2 queued: 0 of its 1 tasks would fit now
+                3 queued: 0 of its 1 tasks would fit now
+            9 deciding
+                kind = "fifo-backfill" estimate = "user"; 1 violations, Some("job2 is turned away for what may pass (`kind = 'rogue-away'`)")
+            10 n1 0 ended 0
+                to n1: forget lease0
+                to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            11 jobs
+                2 starting, on n1
+                3 queued: 0 of its 1 tasks would fit now
+        "#]],
     );
 }
