@@ -433,7 +433,7 @@ Examples:
   hostler simulate --policy sjf --log run.jsonl
   hostler replay run.jsonl --check")]
 pub struct Replay {
-    /// A log that `hostler simulate --log` wrote.
+    /// A log that `hostler simulate --log` or `hostler log export` wrote.
     pub log: PathBuf,
     /// Ask the policy again at every step and compare.
     #[arg(long)]
