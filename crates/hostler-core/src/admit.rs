@@ -172,3 +172,6 @@ fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     };
     most.min(by_gpu)
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,8 +100,9 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         Event::ModelAdded { model, .. } => {
             in_order("model", model.0, state.models().len(), MODELS_MAX)
         }
-        Event::TenantAdded { tenant, .. } => {
-            in_order("tenant", tenant.0, state.tenants().len(), u32::MAX as usize)
+        Event::TenantAdded { tenant, spec } => {
+            in_order("tenant", tenant.0, state.tenants().len(), u32::MAX as usize)?;
+            if spec.weight == 0 { Err(Refused::Weightless(tenant.0)) } else { Ok(()) }
         }
         Event::TenantChanged { tenant, spec } => {
             if tenant.index() >= state.tenants().len() {
@@ -248,34 +249,4 @@ pub fn check_spec(state: &ClusterState, spec: &JobSpec) -> Result<(), SpecFault>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::Tenant;
-    use crate::id::{ModelId, TenantId};
-
-    fn refusal(event: &Event) -> String {
-        check(&ClusterState::default(), event).expect_err("the fact makes no sense").to_string()
-    }
-
-    #[test]
-    fn facts_that_make_no_sense_are_refused_with_a_reason() {
-        let tenant = Tenant { name: "a".into(), weight: 1, gpus_max: None };
-        let late = Event::TenantAdded { tenant: TenantId(3), spec: tenant.clone() };
-        assert_eq!(refusal(&late), "tenant 3 is out of order: 0 is next");
-        let weighted = Event::TenantChanged { tenant: TenantId(3), spec: tenant };
-        assert_eq!(refusal(&weighted), "no tenant 3");
-        assert_eq!(refusal(&Event::NodeDown { node: NodeId(7) }), "no node 7");
-        let spec = NodeSpec {
-            name: "n".into(),
-            cpu: crate::units::Milli(1),
-            mem: crate::units::Mib(1),
-            gpu_model: Some(ModelId(9)),
-            gpus: 1,
-            island_gpus: 0,
-            rack: 0,
-            base_watts: 0,
-        };
-        let node = Event::NodeUp { node: NodeId(0), spec };
-        assert_eq!(refusal(&node), "node 0: its GPUs make no sense");
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! The loop body: facts in, decisions out, nothing lost in between.
 //!
-//! A step is: `begin` an instant, `take_fact` for each fact of it, `end_input`, `propose` decisions,
+//! A step is: `begin` an instant, `take_facts` of it, `end_input`, `propose` decisions,
 //! `commit` them. A simulation takes it in one go; a host whose facts come one by one, and who has
 //! to answer in between, takes the same moves itself.
 
@@ -131,6 +131,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Puts another policy in place, as a restart would.
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
+        self.muted = false;
     }
 
     /// Asks the policy no more until another one is in place: only housekeeping goes on.
@@ -178,7 +179,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// a rule.
     pub fn step(&mut self, at: Time, events: Vec<Event>) -> Result<Vec<Decision>, Violation> {
         self.begin(at);
-        events.into_iter().for_each(|event| self.take_fact(event));
+        self.take_facts(events);
         self.end_input();
         if self.steps_at_instant >= STEPS_PER_INSTANT_MAX {
             return Err(Violation::StandsStill(STEPS_PER_INSTANT_MAX));
@@ -223,17 +224,31 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.input.is_some()
     }
 
-    /// Takes in one fact of the instant; the state shows it at once. What predictors believe after
-    /// it follows behind the last one.
+    /// Takes in one fact of the instant; the state shows it at once.
     pub fn take_fact(&mut self, event: Event) {
-        let beliefs = match &mut self.predict {
-            Some(predict) => believe(&mut **predict, &self.state, &event),
-            None => Vec::new(),
-        };
-        self.apply_fact(&event);
-        let input = self.input.as_mut().expect("`begin` comes before facts");
-        input.events.push(event);
-        input.beliefs.extend(beliefs);
+        self.take_facts(vec![event]);
+    }
+
+    /// Takes in facts of the instant that came together; the state shows them at once. What
+    /// predictors believe after them follows behind the last one.
+    pub fn take_facts(&mut self, events: Vec<Event>) {
+        if let Some(predict) = &mut self.predict {
+            let believed =
+                events.iter().flat_map(|event| believe(&mut **predict, &self.state, event));
+            let believed: Vec<Event> = believed.collect();
+            self.open_input().beliefs.extend(believed);
+        }
+        events.iter().for_each(|event| self.apply_fact(event));
+        let input = self.open_input();
+        if input.events.is_empty() {
+            input.events = events;
+        } else {
+            input.events.extend(events);
+        }
+    }
+
+    fn open_input(&mut self) -> &mut OpenInput {
+        self.input.as_mut().expect("`begin` comes before facts")
     }
 
     /// Takes in what follows from the facts of the instant and records all of it.
@@ -273,8 +288,10 @@ impl<Watcher: Watch> Engine<Watcher> {
 
     /// Applies one fact, by itself.
     pub(crate) fn apply_fact(&mut self, event: &Event) {
-        self.policy_due |= event.wakes_policy();
+        let waiting = self.state.pending().len();
         self.state.apply_event(event, &mut self.watch);
+        // What wakes nobody by itself may let others through.
+        self.policy_due |= event.wakes_policy() || self.state.pending().len() > waiting;
         self.change_policy(event);
         self.events += 1;
         self.state.drop_settled_starts();
@@ -475,12 +492,17 @@ fn keep_house(state: &ClusterState, plan: &mut Plan<'_>) {
         let (how, why) = match (&lease.stop, lease.started) {
             (Some(stop), _) if stop.asked >= STOP_ATTEMPTS_MAX => continue,
             (Some(stop), _) => (StopHow::Kill, stop.why),
-            (None, None) => (StopHow::Kill, StopWhy::NoAnswer),
-            (None, Some(_)) if lease.until.is_some_and(|until| until <= state.now()) => {
-                (StopHow::Checkpoint, StopWhy::LeaseEnded)
+            // Who has not started has nothing to save, and has not failed either.
+            (None, started) if lease.until.is_some_and(|until| until <= state.now()) => {
+                let how = if started.is_some() { StopHow::Checkpoint } else { StopHow::Kill };
+                (how, StopWhy::LeaseEnded)
             }
+            (None, None) => (StopHow::Kill, StopWhy::NoAnswer),
             (None, Some(_)) => (StopHow::Kill, StopWhy::TimeLimit),
         };
         let _ = plan.stop_again(lease.id, how, why);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,3 +59,6 @@ impl<'a> FitBound<'a> {
         !self.is_lost() && may_fit(free, self.spec)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,8 @@ pub mod stage;
 pub mod state;
 pub mod table;
 pub mod target;
+#[cfg(test)]
+mod testkit;
 pub mod units;
 pub mod verify;
 pub mod view;

@@ -94,3 +94,6 @@ fn neighbours<'a>(state: &'a ClusterState, lease: &'a Lease) -> impl Iterator<It
         other.id != lease.id && theirs.any(|one| slices().any(|own| own.device == one.device))
     })
 }
+
+#[cfg(test)]
+mod tests;

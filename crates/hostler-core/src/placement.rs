@@ -94,9 +94,10 @@ impl Placement {
         self.parts.iter().map(|part| part.tasks).sum()
     }
 
-    /// Tasks of one role.
+    /// Tasks of one role. Asked before anybody has checked the numbers.
     pub fn tasks_of(&self, gang: u32) -> u32 {
-        self.parts.iter().filter(|part| part.gang == gang).map(|part| part.tasks).sum()
+        let parts = self.parts.iter().filter(|part| part.gang == gang);
+        parts.map(|part| part.tasks).fold(0, u32::saturating_add)
     }
 
     /// The parts on one node, of a placement that is planned.

@@ -311,7 +311,8 @@ impl<'a> Plan<'a> {
 
     fn check_idle(&self, node: NodeId) -> Result<(), PlanError> {
         let planned = self.moves.iter().any(|step| match step {
-            Move::Booked(placement) => !placement.on(node).is_empty(),
+            // What is only claimed need not be in order.
+            Move::Booked(placement) => placement.parts.iter().any(|part| part.node == node),
             Move::Lifted(_) | Move::Switched(..) | Move::Divided(..) => false,
         });
         let held = !self.state.node(node).leases.is_empty();
@@ -343,3 +344,6 @@ fn sorted(mut placement: Arc<Placement>) -> Arc<Placement> {
     }
     placement
 }
+
+#[cfg(test)]
+mod tests;

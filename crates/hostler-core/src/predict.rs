@@ -71,7 +71,7 @@ pub enum EstimateSource {
 impl SettingType for EstimateSource {
     const TAKES: &'static str = "\"user\" | \"oracle\" | \"median\" | \"cart\" | \"trained\"";
     const HELP: &'static str = "Whose run times count. Few traces carry what users said, so the \
-        truth is the default; on a real cluster nobody knows it.";
+        truth is the default; a real cluster refuses it.";
 }
 
 /// The estimate that came with the job.

@@ -130,3 +130,6 @@ impl<Watcher: Watch> Replay<Watcher> {
         self.engine
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,8 @@ pub trait Order: Send {
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
 
     /// When the key of a job changes next by time alone: because it has waited, or has been served,
-    /// for so long. None when only facts change it. The policy is asked at that time.
+    /// for so long. None when only facts change it. The policy is asked at that time. Of a job that
+    /// starts just now its phase tells; its lease is not there yet.
     fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
         let _ = (view, job);
         None
@@ -108,3 +109,6 @@ pub fn place_job(
 ) -> Result<Placement, Shortfall> {
     room.try_roles(spec, &mut |free, at, gang| place.choose(free, at, &gang.demand, gang.count))
 }
+
+#[cfg(test)]
+mod tests;

@@ -401,3 +401,6 @@ fn sums<Key: Copy + Ord>(list: &mut [(Key, [i64; 2])]) -> impl Iterator<Item = (
         (equal[0].0, total)
     })
 }
+
+#[cfg(test)]
+mod tests;

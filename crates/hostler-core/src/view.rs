@@ -221,3 +221,6 @@ impl<'a> View<'a> {
         job.estimate.map(|estimate| estimate.run.saturating_sub(self.done(job)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,6 +103,22 @@ pub enum Key {
     All,
 }
 
+/// A job that finished somewhere, by the names that people use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lesson {
+    /// Who sent it.
+    pub tenant: String,
+    /// What it repeated; empty when nobody said.
+    pub group: String,
+    /// GPU models that would have done; any when empty.
+    pub gpu_models: Vec<String>,
+    /// What it asked for; numbers of tenants, groups and models in it mean nothing
+    /// elsewhere.
+    pub spec: JobSpec,
+    /// What it took at reference speed.
+    pub run: Span,
+}
+
 /// Learns run times from features.
 pub trait Learner {
     /// Believed run time of such a job; none when too little is known.

@@ -21,7 +21,7 @@ mod waiting;
 pub use cart::CartRun;
 pub use distorted::Distortion;
 pub use durations::MedianRun;
-pub use features::{FeatureSet, Features, Learner};
+pub use features::{FeatureSet, Features, Learner, Lesson};
 pub use pair_estimates::{EstimatedPairs, TooManyPairs};
 pub use pairs::PairTable;
 pub use throughput::{ObservedSpeeds, Speeds, WithSpeeds};

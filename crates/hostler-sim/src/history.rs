@@ -1,10 +1,11 @@
 //! A trace as experience: jobs that are over, for predictors to learn from and be judged by.
 
-use hostler_core::id::{GroupId, JobId, ModelId, TenantId};
+use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, TenantId};
+use hostler_core::job::Models;
 use hostler_core::units::{Span, Time};
-use hostler_predict::Features;
 use hostler_predict::evaluate::Past;
 use hostler_predict::trained::Names;
+use hostler_predict::{Features, Lesson};
 
 use crate::lower::Workload;
 
@@ -23,6 +24,30 @@ pub fn history(workload: &Workload) -> Vec<Past> {
         Past { features: Features::of(&workload.spec(at)), submitted, ended, run }
     };
     (0..workload.job_count()).map(past).collect()
+}
+
+/// The jobs of a trace as lessons for predictors elsewhere, in order of their end.
+pub fn lessons(workload: &Workload) -> Vec<Lesson> {
+    let past = history(workload);
+    let mut ends: Vec<(Time, usize)> = past.iter().map(|past| past.ended).zip(0..).collect();
+    ends.sort_unstable();
+    ends.into_iter().map(|(_, at)| lesson(workload, at)).collect()
+}
+
+fn lesson(workload: &Workload, at: usize) -> Lesson {
+    let (spec, trace) = (workload.spec(at), workload.trace());
+    let asks = spec.gangs.iter().map(|gang| &gang.demand);
+    let named = asks.filter(|demand| demand.gpu.0 > 0 && demand.models != Models::Any);
+    let named = named.fold(ModelSet::NONE, |set, demand| set.with(demand.models.set()));
+    let models = workload.site.models.iter().enumerate();
+    let models = models.filter(|(id, _)| named.contains(ModelId(*id as u32)));
+    Lesson {
+        tenant: workload.site.tenants[spec.tenant.index()].name.to_string(),
+        group: trace.text.get(trace.jobs[at].group_tag).to_owned(),
+        gpu_models: models.map(|(_, model)| model.name.to_string()).collect(),
+        run: workload.truth.run(JobId(at as u32)),
+        spec,
+    }
 }
 
 /// The numbers that users, groups and GPU models have in a workload.

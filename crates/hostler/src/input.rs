@@ -3,13 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use hostler_core::id::{JobId, ModelId, ModelSet};
-use hostler_core::job::Models;
 use hostler_core::policy::PolicyError;
 use hostler_core::predict::EstimateSource;
-use hostler_core::units::Time;
-use hostler_live::host::Lesson;
-use hostler_predict::ModelFile;
+use hostler_predict::{Lesson, ModelFile};
 use hostler_sim::history;
 use hostler_sim::lower::{Gaps, Workload};
 use hostler_sim::scenario::Scenario;
@@ -109,26 +105,7 @@ pub fn lessons(folder: &Path) -> Result<Vec<Lesson>> {
     let cluster = own_cluster(&trace, folder)?;
     let site = Site { cluster, scenarios: Vec::new(), table: None, model: None };
     let workload = site.workload(trace)?;
-    let mut ends: Vec<(Time, usize)> =
-        history::history(&workload).iter().map(|past| past.ended).zip(0..).collect();
-    ends.sort_unstable();
-    Ok(ends.into_iter().map(|(_, at)| lesson(&workload, at)).collect())
-}
-
-fn lesson(workload: &Workload, at: usize) -> Lesson {
-    let (spec, trace) = (workload.spec(at), workload.trace());
-    let models = spec.gangs.iter().map(|gang| &gang.demand);
-    let named = models.filter(|demand| demand.gpu.0 > 0 && demand.models != Models::Any);
-    let named = named.fold(ModelSet::NONE, |set, demand| set.with(demand.models.set()));
-    let gpu_models = workload.site.models.iter().enumerate();
-    let gpu_models = gpu_models.filter(|(id, _)| named.contains(ModelId(*id as u32)));
-    Lesson {
-        tenant: workload.site.tenants[spec.tenant.index()].name.to_string(),
-        group: trace.text.get(trace.jobs[at].group_tag).to_owned(),
-        gpu_models: gpu_models.map(|(_, model)| model.name.to_string()).collect(),
-        run: workload.truth.run(JobId(at as u32)),
-        spec,
-    }
+    Ok(history::lessons(&workload))
 }
 
 /// Reads a trained model.

@@ -151,14 +151,18 @@ impl Capacity {
             let mut needed = demand.gpu.whole() as u8;
             while needed > 0 {
                 let island = best_island(&free[..=last], needed);
-                let from = (0..usize::from(node.device_count))
-                    .find(|&at| taken & (1 << at) == 0 && self.island_of(node, at) == island)
-                    .expect("the island has a free device");
-                taken |= 1 << from;
-                free[island] -= 1;
-                needed -= 1;
-                let device = DeviceId(node.first_device + from as u32);
-                slices.push(Slice { device, share: Share::Whole });
+                // All that the island has is taken before another is looked for.
+                let here = needed.min(free[island]);
+                for _ in 0..here {
+                    let from = (0..usize::from(node.device_count))
+                        .find(|&at| taken & (1 << at) == 0 && self.island_of(node, at) == island)
+                        .expect("the island has a free device");
+                    taken |= 1 << from;
+                    let device = DeviceId(node.first_device + from as u32);
+                    slices.push(Slice { device, share: Share::Whole });
+                }
+                free[island] -= here;
+                needed -= here;
             }
         }
         slices

@@ -403,3 +403,6 @@ fn slice_mask(share: Share) -> u8 {
         | Share::BestEffort { .. } => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::decision::Decision;
 use crate::id::{JobId, NodeId};
 use crate::job::{Job, JobSpec, Phase};
 use crate::pipeline::{ShareRule, asked};
@@ -86,8 +87,16 @@ impl Backlog {
         }
     }
 
-    /// Asks for a question at the time at which a rank changes next.
-    pub(super) fn wake_in_time(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+    /// Asks for a question at the time at which a rank changes next. Those who start now count
+    /// too: nothing may happen before their time has come.
+    pub(super) fn wake_in_time(&mut self, view: &View<'_>, order: &dyn Order, plan: &mut Plan<'_>) {
+        for decision in plan.decisions() {
+            if let Decision::Start { lease, job, .. } = decision {
+                let job = view.job(*job).expect("a waiting job is not over");
+                let starting = Job { phase: Phase::Starting(*lease), ..job.clone() };
+                self.times.set(job.id, order.changes_at(view, &starting));
+            }
+        }
         while let Some((at, job)) = self.times.line.first().copied() {
             if view.job(job).is_some() {
                 return plan.wake_at(at);

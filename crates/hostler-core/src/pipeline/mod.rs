@@ -122,7 +122,7 @@ impl Policy for Pipeline {
             (false, Head::Blocks) => self.strict(view, &news, plan),
             (false, Head::Skips) => self.greedy(view, &news, plan),
         }
-        self.cache.backlog.wake_in_time(view, plan);
+        self.cache.backlog.wake_in_time(view, &*self.order, plan);
     }
 }
 
@@ -183,3 +183,6 @@ fn explain_newcomers(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

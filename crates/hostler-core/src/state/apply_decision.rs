@@ -100,9 +100,16 @@ impl ClusterState {
     }
 
     fn repartition(&mut self, device: DeviceId, layout: Layout) {
-        let node = self.node_of(device);
-        self.capacity.set_layout(node, device, layout);
-        self.journal.push(Change::Freed(node));
+        self.set_layout(device, layout);
+        self.journal.push(Change::Freed(self.node_of(device)));
+    }
+
+    pub(super) fn set_layout(&mut self, device: DeviceId, layout: Layout) {
+        self.capacity.set_layout(self.node_of(device), device, layout);
+        match layout {
+            Layout::Mig => self.divided.insert(device),
+            Layout::Shared => self.divided.remove(&device),
+        };
     }
 
     fn set_power(&mut self, id: NodeId, power: Power, watch: &mut dyn Watch) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ClusterState;
-use crate::id::LeaseId;
+use crate::id::{DeviceId, LeaseId};
 use crate::job::Phase;
 use crate::units::Milli;
 
@@ -39,23 +39,24 @@ impl ClusterState {
 
     fn audit_bookings(&self) {
         let mut on_node: BTreeMap<_, (u32, u32, BTreeSet<LeaseId>)> = BTreeMap::new();
-        let mut on_device: BTreeMap<_, u32> = BTreeMap::new();
+        let mut on_device: BTreeMap<_, [u32; 2]> = BTreeMap::new();
         for lease in self.leases.iter() {
             for part in &lease.placement.parts {
                 let (cpu, mem, leases) = on_node.entry(part.node).or_default();
                 *cpu += part.cpu.0;
                 *mem += part.mem.0;
                 leases.insert(lease.id);
-                let model = self.node(part.node).spec.gpu_model;
-                let slices = model.map_or(0, |model| self.model(model).mig_slices);
                 for slice in &part.slices {
-                    *on_device.entry(slice.device).or_default() += slice.share.compute(slices).0;
+                    let [compute, mem] = self.amounts(part.node, slice);
+                    let held = on_device.entry(slice.device).or_default();
+                    *held = [held[0] + compute, held[1] + mem];
                 }
             }
         }
-        for (device, compute) in &on_device {
-            assert_eq!(self.device_held[device.index()][0], *compute, "{device:?}: held is off");
-            assert!(*compute <= 1000, "{device:?} is booked {compute} thousandths");
+        for device in (0..self.next_device).map(DeviceId) {
+            let held = on_device.get(&device).copied().unwrap_or_default();
+            assert_eq!(self.device_held[device.index()], held, "{device:?}: held is off");
+            assert!(held[0] <= 1000, "{device:?} is booked {} thousandths", held[0]);
         }
         for node in &self.nodes {
             let (cpu, mem, leases) = on_node.remove(&node.id).unwrap_or_default();
@@ -69,7 +70,7 @@ impl ClusterState {
             let booked = on_device
                 .range(node.first_device..)
                 .take_while(|(device, _)| device.0 < first + node.spec.gpus);
-            let booked: u32 = booked.map(|(_, compute)| compute).sum();
+            let booked: u32 = booked.map(|(_, [compute, _])| compute).sum();
             let all = Milli(node.spec.gpus * 1000);
             assert_eq!(self.capacity.gpu_free(node.id) + Milli(booked), all, "{:?}", node.id);
         }

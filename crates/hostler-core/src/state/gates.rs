@@ -14,7 +14,7 @@ use crate::units::Time;
 
 /// Who waits at which gate, and what those use that were let through. But for `paused`, all of it
 /// follows from the jobs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct GateBook {
     /// What jobs still wait for.
     needs: BTreeMap<JobId, Vec<After>>,
@@ -28,6 +28,24 @@ pub(super) struct GateBook {
     arrays: BTreeMap<JobId, Room>,
 }
 
+impl PartialEq for GateBook {
+    /// Equality of what is written in it: an array that nobody is in any more is as good as none.
+    fn eq(&self, other: &GateBook) -> bool {
+        self.needs == other.needs
+            && self.dependents == other.dependents
+            && self.paused == other.paused
+            && self.set_aside == other.set_aside
+            && self.tenants == other.tenants
+            && self.arrays_inside().eq(other.arrays_inside())
+    }
+}
+
+impl GateBook {
+    fn arrays_inside(&self) -> impl Iterator<Item = (&JobId, &Room)> {
+        self.arrays.iter().filter(|(_, room)| !room.is_empty())
+    }
+}
+
 /// What is used of a limit, and who waits for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Room {
@@ -37,6 +55,10 @@ struct Room {
 }
 
 impl Room {
+    fn is_empty(&self) -> bool {
+        *self == Room::default()
+    }
+
     /// Whether so much more is within the limit, and nobody came before.
     fn admits(&self, job: JobId, more: u64, most: Option<u64>) -> bool {
         let first = self.waiting.first().is_none_or(|first| *first >= job);
@@ -92,15 +114,16 @@ impl ClusterState {
             self.hold(&mut job);
             self.count(&job, false);
         }
+        let mut makes_room = waits;
         if job.phase == Phase::Held {
-            self.leave_rooms(&mut job);
+            makes_room |= self.leave_rooms(&mut job);
             job.gates.close(gate);
             job.reason = self.reason_of(&job);
         }
         let (tenant, array) = (job.spec.tenant, job.spec.array.map(|array| array.first));
         let held = job.phase == Phase::Held;
         self.jobs.put_back(id.0, job);
-        if waits {
+        if makes_room {
             self.let_next_through(tenant, array);
         }
         held
@@ -109,7 +132,10 @@ impl ClusterState {
     /// Opens a gate of a job that is held, and lets it through if that was the last.
     pub(super) fn open_gate(&mut self, id: JobId, gate: Gate) {
         let Some(mut job) = self.jobs.take(id.0) else { return };
-        job.gates.open(gate);
+        // Who waits for room has its name in that room, too: it leaves that below.
+        if !matches!(gate, Gate::Array | Gate::Quota) {
+            job.gates.open(gate);
+        }
         let mut through = false;
         if job.phase == Phase::Held {
             if !job.gates.holds_by_itself() {
@@ -222,7 +248,7 @@ impl ClusterState {
         self.gates.set_aside.remove(&job.id);
         let array = job.spec.array.map(|array| array.first);
         if let Some(first) = array
-            && self.gates.arrays.get(&first).is_some_and(|room| *room == Room::default())
+            && self.gates.arrays.get(&first).is_some_and(Room::is_empty)
         {
             self.gates.arrays.remove(&first);
         }
@@ -266,9 +292,18 @@ impl ClusterState {
                 self.gates.needs.remove(&dependent);
                 self.note_change();
                 self.open_gate(dependent, Gate::After);
+            } else {
+                self.tell_reason(dependent);
             }
         }
         hopeless
+    }
+
+    /// Tells a held job why it is, where what it waits for has changed.
+    fn tell_reason(&mut self, id: JobId) {
+        if let Some(reason) = self.job(id).map(|job| self.reason_of(job)) {
+            self.jobs.get_mut(id.0).expect("looked up just now").reason = reason;
+        }
     }
 
     fn forget_dependent(&mut self, needed: JobId, dependent: JobId) {
@@ -289,8 +324,8 @@ impl ClusterState {
 
     /// The limit that a job would exceed, if any.
     fn full_gate(&self, job: &Job) -> Option<Gate> {
+        let none = Room::default();
         if let Some(limit) = job.spec.array {
-            let none = Room::default();
             let room = self.gates.arrays.get(&limit.first).unwrap_or(&none);
             if !room.admits(job.id, 1, Some(limit.most.into())) {
                 return Some(Gate::Array);
@@ -299,7 +334,7 @@ impl ClusterState {
         let tenant = job.spec.tenant.index();
         let most = self.tenants.get(tenant).and_then(|tenant| tenant.gpus_max);
         let most = most.map(|gpus| u64::from(gpus) * 1000);
-        let room = self.gates.tenants.get(tenant)?;
+        let room = self.gates.tenants.get(tenant).unwrap_or(&none);
         (!room.admits(job.id, job.spec.gpu_milli(), most)).then_some(Gate::Quota)
     }
 
@@ -327,14 +362,17 @@ impl ClusterState {
         &mut tenants[tenant.index()]
     }
 
-    /// A job waits for no room any more.
-    fn leave_rooms(&mut self, job: &mut Job) {
+    /// A job waits for no room any more; whether it did.
+    fn leave_rooms(&mut self, job: &mut Job) -> bool {
+        let mut left = false;
         for gate in [Gate::Array, Gate::Quota] {
             if job.gates.has(gate) {
                 self.room_mut(job, gate).waiting.remove(&job.id);
                 job.gates.open(gate);
+                left = true;
             }
         }
+        left
     }
 
     /// Lets those through for whom there is room by now, in order of submission.

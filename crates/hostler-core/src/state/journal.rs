@@ -50,3 +50,6 @@ impl Journal {
         self.start + self.changes.len() as u64
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,7 +192,7 @@ impl ClusterState {
     }
 
     /// Compute and memory of a share.
-    fn amounts(&self, node: NodeId, slice: &Slice) -> [u32; 2] {
+    pub(super) fn amounts(&self, node: NodeId, slice: &Slice) -> [u32; 2] {
         let model = self.node(node).spec.gpu_model.expect("a device is in a node with GPUs");
         let model = self.model(model);
         [slice.share.compute(model.mig_slices).0, slice.share.mem(model.mem).0]

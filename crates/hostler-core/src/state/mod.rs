@@ -10,6 +10,8 @@ mod gates;
 mod journal;
 mod lease;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -50,6 +52,8 @@ pub struct ClusterState {
     node_held: Vec<[u32; 2]>,
     /// Compute and memory that leases hold, by device.
     device_held: Vec<[u32; 2]>,
+    /// Devices that are divided in hardware slices: known apart from what is free, too.
+    divided: BTreeSet<DeviceId>,
     pending: BTreeSet<JobId>,
     by_end: BTreeSet<(Time, LeaseId)>,
     /// Starts that wait for their confirmation, oldest first; entries may be settled already.
@@ -281,6 +285,7 @@ impl ClusterState {
     /// Leases for which something is due by now.
     pub(crate) fn due(&self) -> impl Iterator<Item = &Lease> {
         let alarms = self.alarms.iter().take_while(|(at, _)| *at <= self.now);
+        let alarms = alarms.filter(|(_, id)| !self.is_left_alone(*id));
         let starts = self.starting.iter().take_while(|(at, _)| *at <= self.now);
         let starts = starts.filter(|(_, id)| self.awaits_start(*id));
         alarms.chain(starts).filter_map(|(_, id)| self.lease(*id))
@@ -302,9 +307,17 @@ impl ClusterState {
 
     /// The next time at which something is due for a lease.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        let alarm = self.alarms.first().map(|(at, _)| *at);
+        let mut alarms = self.alarms.iter().filter(|(_, id)| !self.is_left_alone(*id));
+        let alarm = alarms.next().map(|(at, _)| *at);
         let start = self.starting.iter().find(|(_, id)| self.awaits_start(*id)).map(|(at, _)| *at);
         [alarm, start].into_iter().flatten().min()
+    }
+
+    /// Whether a stop was asked for often enough, and the executor will say itself what became of
+    /// the node.
+    fn is_left_alone(&self, id: LeaseId) -> bool {
+        let asked = || self.lease(id)?.stop.map(|stop| stop.asked);
+        self.abilities.tells_nodes && asked().is_some_and(|asked| asked >= STOP_ATTEMPTS_MAX)
     }
 
     fn awaits_start(&self, id: LeaseId) -> bool {

@@ -47,8 +47,7 @@ pub struct Snapshot {
 impl ClusterState {
     /// The facts, to save them.
     pub(crate) fn snapshot(&self, policy_due: bool) -> Snapshot {
-        let devices = (0..self.next_device).map(DeviceId);
-        let layouts = devices.map(|device| (device, self.capacity.layout(device)));
+        let layouts = self.divided.iter().map(|device| (*device, Layout::Mig));
         Snapshot {
             now: self.now,
             step: self.step,
@@ -56,7 +55,7 @@ impl ClusterState {
             tenants: self.tenants.clone(),
             profiles: self.profiles.iter().map(|(key, table)| (*key, table.clone())).collect(),
             nodes: self.nodes.clone(),
-            layouts: layouts.filter(|(_, layout)| *layout != Layout::Shared).collect(),
+            layouts: layouts.collect(),
             jobs: self.jobs.iter().cloned().collect(),
             next_job: self.jobs.next_id(),
             leases: self.leases.iter().cloned().collect(),
@@ -97,8 +96,7 @@ impl ClusterState {
         }
         snapshot.nodes.into_iter().for_each(|node| state.restore_node(node));
         for (device, layout) in snapshot.layouts {
-            let node = state.node_of(device);
-            state.capacity.set_layout(node, device, layout);
+            state.set_layout(device, layout);
         }
         let pending = snapshot.jobs.iter().filter(|job| job.phase == Phase::Pending);
         state.pending = pending.map(|job| job.id).collect();

@@ -10,6 +10,7 @@ use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::metrics::Metrics;
+use hostler_core::predict::EstimateSource;
 use hostler_core::record::Record;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
@@ -43,6 +44,8 @@ pub struct Desk {
     pub(super) settings: Settings,
     pub(super) cluster: String,
     pub(super) policy: String,
+    /// Whose run times count, once that is known.
+    pub(super) estimates: Option<EstimateSource>,
     /// The rule that a policy broke last, in words.
     pub(super) violation: Option<String>,
     pub(super) now: Time,

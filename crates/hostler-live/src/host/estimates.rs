@@ -6,11 +6,10 @@
 
 use hostler_core::event::Event;
 use hostler_core::id::{GroupId, ModelId, ModelSet, TenantId};
-use hostler_core::job::JobSpec;
 use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::units::Span;
 use hostler_predict::trained::{ModelFile, Names};
-use hostler_predict::{CartRun, Features, Learner, MedianRun};
+use hostler_predict::{CartRun, Features, Learner, Lesson, MedianRun};
 
 use super::Desk;
 use super::request::spec_of;
@@ -25,21 +24,6 @@ pub struct Experience {
     pub model: Option<ModelFile>,
     /// Jobs of recorded traces, oldest first.
     pub lessons: Vec<Lesson>,
-}
-
-/// A job that finished somewhere, by the names that people use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lesson {
-    /// Who sent it.
-    pub tenant: String,
-    /// What it repeated; empty when nobody said.
-    pub group: String,
-    /// GPU models that would have done; any when empty.
-    pub gpu_models: Vec<String>,
-    /// What it asked for; numbers of tenants, groups and models in it mean nothing here.
-    pub spec: JobSpec,
-    /// What it took at reference speed.
-    pub run: Span,
 }
 
 impl Experience {
@@ -71,9 +55,12 @@ impl Desk {
         }
     }
 
-    /// Puts the predictor in place that the policy wants, taught by all that is known.
+    /// Puts the predictor in place that the policy wants, taught by all that is known. Jobs that
+    /// wait hear of it where that is another one than before.
     pub(super) fn predict_anew(&mut self) {
-        let predict: Box<dyn Predict> = match self.engine.estimates() {
+        let source = self.engine.estimates();
+        let before = self.estimates.replace(source);
+        let predict: Box<dyn Predict> = match source {
             EstimateSource::User | EstimateSource::Oracle => Box::new(UserEstimate),
             EstimateSource::Median => Box::new(self.taught(MedianRun::default())),
             EstimateSource::Cart => Box::new(self.taught(CartRun::default())),
@@ -82,8 +69,9 @@ impl Desk {
                 None => Box::new(UserEstimate),
             },
         };
-        for belief in self.engine.replace_predictor(predict) {
-            self.later(belief);
+        let beliefs = self.engine.replace_predictor(predict);
+        if before.is_some_and(|before| before != source) {
+            beliefs.into_iter().for_each(|belief| self.later(belief));
         }
     }
 

@@ -41,7 +41,7 @@ use hostler_core::units::{Span, Time};
 use hostler_core::verify::Violation;
 
 pub use desk::Desk;
-pub use estimates::{Experience, Lesson};
+pub use estimates::Experience;
 pub use found::FoundJob;
 pub use input::{
     Answer, Change, Changed, Command, DEFAULT_TENANT, Effect, HostError, Input, OutputPiece,

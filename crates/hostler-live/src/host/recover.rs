@@ -109,6 +109,7 @@ impl Desk {
             settings,
             cluster: loaded.cluster,
             policy,
+            estimates: None,
             violation: None,
             experience,
             journal_seen: 0,

@@ -10,6 +10,7 @@ mod speeds;
 mod starts;
 mod story;
 mod uses;
+mod violations;
 
 use expect_test::expect;
 use story::check;
@@ -709,6 +710,7 @@ fn another_weight_of_a_tenant_is_solved_for_and_survives_a_restart() {
             6 solved
             7 quota gpus=2
                 done
+                solve 4
             8 restart
             9 quota weight=0
                 invalid `weight`: 0; use at least 1
@@ -768,7 +770,7 @@ fn another_policy_decides_at_once_and_after_a_restart() {
             1 submit gpus=1 priority=5
                 submitted [3]
             2 policy nonsense
-                unknown policy `nonsense`; known: allox, conservative-backfill, fifo, fifo-backfill, fifo-fastest, finish-time-fairness, first-finish, isolated, load-balance, makespan, max-min-fairness, max-throughput, pai, pai-cpu, priority, progressive-filling, proportional, sjf, srtf, strategy-proof, water-filling
+                unknown policy `nonsense`; known: allox, conservative-backfill, fifo, fifo-backfill, fifo-fastest, finish-time-fairness, first-finish, isolated, load-balance, makespan, max-min-fairness, max-throughput, pai, pai-cpu, priority, progressive-filling, proportional, rogue-away, rogue-panic, rogue-start, sjf, srtf, strategy-proof, water-filling
             3 policy priority
                 done
             4 restart

@@ -108,6 +108,11 @@ impl Theatre {
             }
             ["speeds"] => self.show_speeds(),
             ["ends"] => self.show_ends(),
+            ["deciding"] => {
+                let policy = self.host.policy().trim().replace('\n', " ");
+                let (violation, count) = (self.host.violation(), self.host.figures().violations);
+                writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
+            }
             ["nodes"] => {
                 for node in self.host.nodes() {
                     let (name, health) = (&node.name, &node.health);
@@ -272,8 +277,9 @@ impl Theatre {
 }
 
 fn open(disk: &Disk, now: u64, fence_secs: u64) -> Host {
-    let builder =
-        |text: &str| hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string());
+    let mut registry = hostler_policies::builtin();
+    crate::violations::register_rogues(&mut registry);
+    let builder = move |text: &str| registry.from_toml(text).map_err(|fault| fault.to_string());
     let settings = Settings {
         fence: Span::from_secs(fence_secs),
         dead: Span::from_secs(fence_secs + 60),

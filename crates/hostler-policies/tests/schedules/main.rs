@@ -2,6 +2,7 @@
 
 mod backfill;
 mod fair;
+mod gates;
 mod order;
 mod reference;
 mod regressions;

@@ -44,7 +44,9 @@ impl<Source: Arrivals> World<Source> {
         }
         for job in state.jobs() {
             world.specs.insert(job.id.0, Arc::clone(&job.spec));
-            if job.ledger.first_start.is_some() {
+            // Whoever starts again has to load what it saved.
+            let stays = u32::from(job.ledger.first_start.is_some()) + job.ledger.restarts;
+            if stays > u32::from(job.lease().is_some()) {
                 world.safe.insert(job.id, job.ledger.done);
             }
         }
@@ -66,25 +68,29 @@ impl<Source: Arrivals> World<Source> {
         };
         self.begin_work(lease.id);
         let stay = self.stays.get_mut(lease.id.0).expect("inserted above");
-        let worked = lease.believed_done(self.now).saturating_sub(lease.base);
+        // Whoever saves does not work any more.
+        let saving = lease.stop.filter(|stop| stop.how == StopHow::Checkpoint);
+        let saved = saving.map(|stop| Time(stop.deadline.0.saturating_sub(STOP_TIMEOUT.0)));
+        let save = stay.spec.checkpoint.save;
+        let works_until = saved.map_or(self.now, |at| Time(at.0.saturating_sub(save.0)));
+        let worked = lease.believed_done(works_until.min(self.now)).saturating_sub(lease.base);
         stay.resume(worked, self.now.max(started + lease.load));
         let (finish, version) = (stay.finish_at(self.truth.run(lease.job)), stay.version);
         self.queue.push(finish.max(self.now), Coming::Finish(lease.id, version));
-        if let Some(stop) = lease.stop {
-            self.go_on_stopping(lease, stop.how, stop.deadline);
+        if lease.stop.is_some() {
+            self.go_on_stopping(lease, saved);
         }
     }
 
     /// A stay that was told to stop before is saved in time, or gone.
-    fn go_on_stopping(&mut self, lease: &Lease, how: StopHow, deadline: Time) {
+    fn go_on_stopping(&mut self, lease: &Lease, saved: Option<Time>) {
         let stay = self.stays.get_mut(lease.id.0).expect("it was taken over");
-        match how {
-            StopHow::Checkpoint => {
+        match saved {
+            Some(saved) => {
                 stay.save(self.now);
-                let saved = Time(deadline.0.saturating_sub(STOP_TIMEOUT.0)).max(self.now);
-                self.queue.push(saved, Coming::Saved(lease.id));
+                self.queue.push(saved.max(self.now), Coming::Saved(lease.id));
             }
-            StopHow::Kill => {
+            None => {
                 let (done, safe) = stay.done_and_safe();
                 self.safe.insert(lease.job, safe);
                 self.leave(lease.id);

@@ -1,6 +1,5 @@
 //! Worked examples: a few jobs each, with figures that can be checked by hand.
 
-mod fixture;
 mod pictures;
 
 use std::cell::RefCell;
@@ -13,9 +12,9 @@ use crate::id::{JobId, NodeId, TenantId};
 use crate::job::{Ending, Job, JobKind, JobSpec};
 use crate::placement::Lease;
 use crate::state::ClusterState;
+use crate::testkit::*;
 use crate::units::{Span, Time};
 use crate::watch::Watch;
-use fixture::*;
 
 fn summary(world: &World<Metrics>) -> Summary {
     world.watch().summary(world.state())

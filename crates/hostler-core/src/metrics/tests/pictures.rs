@@ -2,10 +2,10 @@
 
 use expect_test::expect;
 
-use super::fixture::*;
 use crate::event::{Event, Outcome};
 use crate::id::NodeId;
 use crate::metrics::{Heat, HeatMap, Series, Timeline};
+use crate::testkit::*;
 use crate::units::Span;
 
 #[test]

@@ -1,0 +1,73 @@
+//! Orders for tests, which count how often they are asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::job::Job;
+use crate::stage::Order;
+use crate::units::{Span, Time};
+use crate::view::View;
+
+/// How often an order was asked.
+#[derive(Clone, Default)]
+pub(super) struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    fn one_more(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often since the last time.
+    pub(super) fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// The highest priority first.
+#[derive(Clone, Default)]
+pub(super) struct ByPriority(pub(super) Count);
+
+impl Order for ByPriority {
+    fn key(&self, _: &View<'_>, job: &Job) -> i64 {
+        self.0.one_more();
+        -i64::from(job.spec.priority)
+    }
+}
+
+/// A priority more for each ten seconds of waiting.
+#[derive(Clone, Default)]
+pub(super) struct Ageing(pub(super) Count);
+
+const STEP: u64 = 10_000_000;
+
+impl Order for Ageing {
+    fn key(&self, view: &View<'_>, job: &Job) -> i64 {
+        self.0.one_more();
+        let age = if job.lease().is_some() { 0 } else { view.now().since(job.submitted).0 / STEP };
+        -i64::from(job.spec.priority) - age as i64
+    }
+
+    fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
+        let age = view.now().since(job.submitted).0 / STEP;
+        job.lease().is_none().then(|| job.submitted + Span((age + 1) * STEP))
+    }
+}
+
+/// Least attained service in two queues: who has had twenty GPU seconds goes behind.
+#[derive(Clone, Default)]
+pub(super) struct TwoQueues(pub(super) Count);
+
+const ENOUGH: u64 = 20_000_000;
+
+impl Order for TwoQueues {
+    fn key(&self, view: &View<'_>, job: &Job) -> i64 {
+        self.0.one_more();
+        i64::from(view.served(job) >= ENOUGH)
+    }
+
+    fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
+        let (gpus, served) = (u64::from(job.spec.gpus()), view.served(job));
+        let left = ENOUGH.checked_sub(served).filter(|left| *left > 0 && gpus > 0)?;
+        job.lease().map(|_| view.now() + Span(left.div_ceil(gpus)))
+    }
+}

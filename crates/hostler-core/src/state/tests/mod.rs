@@ -1,0 +1,10 @@
+//! What facts and decisions do to the state.
+
+mod gates;
+mod gates_walk;
+mod late;
+mod ledger;
+mod nodes;
+mod profiles;
+mod stays;
+mod turns;

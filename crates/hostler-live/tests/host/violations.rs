@@ -1,0 +1,127 @@
+//! Policies that break rules: the daemon goes on without them.
+
+use expect_test::expect;
+use hostler_core::placement::{Part, Placement};
+use hostler_core::plan::Plan;
+use hostler_core::policy::{Policy, PolicyDef, Wake};
+use hostler_core::reason::Reason;
+use hostler_core::registry::Registry;
+use hostler_core::units::{Mib, Milli};
+use hostler_core::view::View;
+
+use crate::story::check;
+
+hostler_core::settings! {
+    struct Config {
+        /// Nothing that matters.
+        seed: u64 = 0,
+    }
+}
+
+/// What a policy does wrong.
+type Wrong = fn(&View<'_>, &mut Plan<'_>);
+
+struct Rogue(Wrong);
+
+impl Policy for Rogue {
+    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+        self.0(view, plan);
+    }
+}
+
+fn panics(view: &View<'_>, plan: &mut Plan<'_>) {
+    for lease in view.leases() {
+        plan.lift(lease.id).unwrap();
+    }
+    assert!(view.pending().is_empty(), "a policy with a bug");
+}
+
+/// Starts jobs on a node without the GPUs that they asked for.
+fn starts_without_gpus(view: &View<'_>, plan: &mut Plan<'_>) {
+    for (node, job) in view.nodes().iter().zip(view.pending()) {
+        let (cpu, mem, slices) = (Milli(1000), Mib(0), Vec::new());
+        let part = Part { gang: 0, node: node.id, tasks: 1, cpu, mem, slices };
+        plan.start(*job, Placement { parts: vec![part] }).unwrap();
+    }
+}
+
+fn turns_away_for_nothing(view: &View<'_>, plan: &mut Plan<'_>) {
+    for job in view.pending() {
+        plan.turn_away(*job, Reason::NotThisRound).unwrap();
+    }
+}
+
+/// Adds policies that break rules.
+pub(super) fn register_rogues(registry: &mut Registry) {
+    let rogues: [(&str, Wrong); 3] = [
+        ("rogue-panic", panics),
+        ("rogue-start", starts_without_gpus),
+        ("rogue-away", turns_away_for_nothing),
+    ];
+    for (kind, wrong) in rogues {
+        let build = move |_: Config| Ok(Box::new(Rogue(wrong)) as Box<dyn Policy>);
+        registry.register(PolicyDef::new(kind, "breaks a rule", build)).unwrap();
+    }
+}
+
+#[test]
+fn a_policy_that_breaks_a_rule_gives_way_and_nothing_is_lost() {
+    check(
+        "
+        0 join n1 1
+        1 submit gpus=1
+        1 policy rogue-start
+        2 n1 0 running
+        3 submit gpus=1
+        3 deciding
+        4 policy rogue-panic
+        5 submit gpus=1
+        5 deciding
+        6 restart
+        6 deciding
+        7 join n1 1 0 running
+        8 policy rogue-away
+        9 jobs
+        9 deciding
+        10 n1 0 ended 0
+        11 jobs
+        ",
+        expect![[r#"
+            0 join n1 1
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            1 policy rogue-start
+                done
+            2 n1 0 running
+            3 submit gpus=1
+                submitted [2]
+            3 deciding
+                kind = "fifo-backfill" estimate = "user"; 1 violations, Some("job2: a part on node0 does not match the demand (`kind = 'rogue-start'`)")
+            4 policy rogue-panic
+                done
+            5 submit gpus=1
+                submitted [3]
+            5 deciding
+                kind = "fifo-backfill" estimate = "user"; 2 violations, Some("the policy panicked (`kind = 'rogue-panic'`)")
+            6 restart
+            6 deciding
+                kind = "fifo-backfill" estimate = "user"; 0 violations, None
+            7 join n1 1 0 running
+            8 policy rogue-away
+                done
+            9 jobs
+                1 running, on n1
+                2 queued: 0 of its 1 tasks would fit now
+                3 queued: 0 of its 1 tasks would fit now
+            9 deciding
+                kind = "fifo-backfill" estimate = "user"; 1 violations, Some("job2 is turned away for what may pass (`kind = 'rogue-away'`)")
+            10 n1 0 ended 0
+                to n1: forget lease0
+                to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            11 jobs
+                2 starting, on n1
+                3 queued: 0 of its 1 tasks would fit now
+        "#]],
+    );
+}
