@@ -113,12 +113,7 @@ impl Theatre {
                 let (violation, count) = (self.host.violation(), self.host.figures().violations);
                 writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
             }
-            ["nodes"] => {
-                for node in self.host.nodes() {
-                    let (name, health) = (&node.name, &node.health);
-                    writeln!(self.text, "    {name} {health} {} used", node.gpus_used).unwrap();
-                }
-            }
+            ["nodes"] => self.show_nodes(),
             [node, "piece", request, text] => {
                 let (request, bytes) = (request.parse().unwrap(), text.len() as u64);
                 let (text, offset, last, fault) = (text.to_string(), 0, true, None);
@@ -143,6 +138,13 @@ impl Theatre {
                 let by = Principal { token: 9, role: Role::Admin, ..Principal::daemon() };
                 self.play(Input::Command { slot: 1, by, command });
             }
+        }
+    }
+
+    fn show_nodes(&mut self) {
+        for node in self.host.nodes() {
+            let (name, health) = (&node.name, &node.health);
+            writeln!(self.text, "    {name} {health} {} used", node.gpus_used).unwrap();
         }
     }
 
