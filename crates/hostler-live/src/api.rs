@@ -63,6 +63,27 @@ pub struct JobFilter {
     pub limit: Option<u32>,
 }
 
+/// Part of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogPage {
+    /// Its records, each one line of a log as JSON.
+    pub records: Vec<String>,
+    /// Where the next part begins, for `after`; none at the end.
+    pub next: Option<u64>,
+}
+
+/// Which records are listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct LogQuery {
+    /// From the `next` of the part before; from the beginning when not given.
+    pub after: Option<u64>,
+    /// Records in one part; 1000 when not given. Large records make a part shorter.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+}
+
 /// A change of many jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -98,6 +98,15 @@ pub const STREAMS_MAX: usize = 1024;
 /// Jobs in one part of a list.
 pub const PAGE_JOBS_MAX: u32 = 1000;
 
+/// Records in one part of the log.
+pub const PAGE_RECORDS_MAX: u32 = 1000;
+
+/// Bytes of records from which on a part of the log is full. One read more may come on top.
+pub const LOG_BYTES_MAX: usize = 4 << 20;
+
+/// Records that are read from the store together: one may hold the facts of a whole array.
+pub const LOG_RECORDS_AT_ONCE: usize = 50;
+
 /// Jobs in one part of a list, where no number is given.
 pub const PAGE_JOBS_DEFAULT: u32 = 100;
 

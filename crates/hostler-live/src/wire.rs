@@ -233,6 +233,10 @@ pub enum Stage {
         /// Whether it was ended from outside: an order, the fence, a machine that was restarted.
         /// Otherwise the exits are the job's own.
         interrupted: bool,
+        /// Mean compute used of each GPU that it held here, in thousandths, where the job told it
+        /// or it was measured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gpu_milli: Option<u32>,
     },
     /// The agent holds nothing of this name: it never came, or was forgotten.
     Unknown,

@@ -68,7 +68,7 @@ async fn agent(handle: HostHandle, token: u32) {
     while let Some(message) = link.messages.recv().await {
         if let ToAgent::Start(order) = message {
             let exits = vec![TaskExit { rank: 0, code: Some(0), signal: None }];
-            let stage = Stage::Ended { exits, interrupted: false };
+            let stage = Stage::Ended { exits, interrupted: false, gpu_milli: None };
             let report = FromAgent::Report(LeaseReport { lease: order.lease, stage });
             if voice.said(report).await.is_err() {
                 return;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hostler_live::agent::gpus::FakeGpus;
+use hostler_live::agent::progress::gpu_milli;
 use hostler_sim::scenario::PairSource;
 
 pub use live::*;
@@ -433,7 +434,7 @@ Examples:
   hostler simulate --policy sjf --log run.jsonl
   hostler replay run.jsonl --check")]
 pub struct Replay {
-    /// A log that `hostler simulate --log` wrote.
+    /// A log that `hostler simulate --log` or `hostler log export` wrote.
     pub log: PathBuf,
     /// Ask the policy again at every step and compare.
     #[arg(long)]
@@ -516,25 +517,30 @@ pub struct Agent {
     pub log: LogOptions,
 }
 
-/// Tell how far a job is, from within the job.
+/// Tell how far a job is and what it uses of its GPUs, from within the job.
 ///
-/// Jobs may also write lines like `step 40 total 100 saved` to the Unix socket that HOSTLER_SOCKET
-/// names.
+/// Jobs may also write lines like `step 40 total 100 saved` and `gpu-use 0.35` to the Unix socket
+/// that HOSTLER_SOCKET names.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler progress --step 40 --total 100
-  hostler progress --step 50 --saved")]
+  hostler progress --step 50 --saved
+  hostler progress --gpu-use 0.35")]
 pub struct Progress {
     /// Steps done, those before a restart included.
-    #[arg(long, value_name = "N")]
-    pub step: u64,
+    #[arg(long, value_name = "N", required_unless_present = "gpu_use")]
+    pub step: Option<u64>,
     /// Steps in all.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "step")]
     pub total: Option<u64>,
     /// A restart would go on from here.
-    #[arg(long)]
+    #[arg(long, requires = "step")]
     pub saved: bool,
+    /// Mean compute that it uses of each GPU that it has, from 0 to 1. The last word before it ends
+    /// counts, and comes before what the agent measures; jobs of its group are packed by it.
+    #[arg(long, value_name = "PART", value_parser = gpu_milli)]
+    pub gpu_use: Option<u32>,
 }
 
 /// Repeat a published simulator to the printed digit.

@@ -1,6 +1,6 @@
 //! The GPUs of a machine: read through NVML, or made up for machines without.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -48,6 +48,15 @@ pub struct GpuKind {
     pub mem_mib: u32,
 }
 
+/// Present use of a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceUse {
+    /// Of all of it, in per cent.
+    pub percent: u8,
+    /// Of its compute by processes that did something lately, in per cent.
+    pub by_process: BTreeMap<u32, u32>,
+}
+
 impl Gpus {
     /// Those that NVML knows; none when there is no such library or no driver.
     pub fn find() -> Gpus {
@@ -74,10 +83,11 @@ impl Gpus {
         }
     }
 
-    /// Present use of each in per cent; empty where it cannot be read.
-    pub fn percent_used(&self) -> Vec<u8> {
+    /// Present use of each; empty where it cannot be read. What processes used is told since the
+    /// look before, whose times are in `seen`.
+    pub fn used(&self, seen: &mut Vec<u64>) -> Vec<DeviceUse> {
         match self {
-            Gpus::Nvml(nvml) => read_use(nvml).unwrap_or_default(),
+            Gpus::Nvml(nvml) => read_use(nvml, seen).unwrap_or_default(),
             Gpus::Fake(_) | Gpus::None => Vec::new(),
         }
     }
@@ -99,10 +109,24 @@ fn read_kind(nvml: &Nvml) -> Result<GpuKind, NvmlError> {
     Ok(GpuKind { count, model, mem_mib: if count > 0 { mem_mib } else { 0 } })
 }
 
-fn read_use(nvml: &Nvml) -> Result<Vec<u8>, NvmlError> {
-    let used = |index| nvml.device_by_index(index)?.utilization_rates();
-    let percent = |index| Ok(u8::try_from(used(index)?.gpu.min(100)).unwrap_or(100));
-    (0..nvml.device_count()?).map(percent).collect()
+fn read_use(nvml: &Nvml, seen: &mut Vec<u64>) -> Result<Vec<DeviceUse>, NvmlError> {
+    let count = nvml.device_count()?;
+    seen.resize(count as usize, 0);
+    let used = |(index, seen): (u32, &mut u64)| {
+        let device = nvml.device_by_index(index)?;
+        let percent = u8::try_from(device.utilization_rates()?.gpu.min(100)).unwrap_or(100);
+        // No samples since then are a fault of their own, and some devices tell of none.
+        let samples = device.process_utilization_stats(*seen).unwrap_or_default();
+        *seen = samples.iter().map(|sample| sample.timestamp).fold(*seen, u64::max);
+        let mut sums: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        for sample in &samples {
+            let (sum, count) = sums.entry(sample.pid).or_default();
+            (*sum, *count) = (*sum + sample.sm_util.min(100), *count + 1);
+        }
+        let by_process = sums.into_iter().map(|(pid, (sum, count))| (pid, sum / count)).collect();
+        Ok(DeviceUse { percent, by_process })
+    };
+    (0..count).zip(seen).map(used).collect()
 }
 
 /// The model in the name of a product: `NVIDIA A100-SXM4-80GB` is an `A100`.

@@ -213,5 +213,5 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
 }
 
 fn interrupted() -> Stage {
-    Stage::Ended { exits: Vec::new(), interrupted: true }
+    Stage::Ended { exits: Vec::new(), interrupted: true, gpu_milli: None }
 }

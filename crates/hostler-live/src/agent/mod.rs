@@ -19,6 +19,7 @@ pub mod output;
 pub mod place;
 mod processes;
 pub mod progress;
+mod sampling;
 mod shell;
 pub mod shim;
 mod shims;
@@ -29,28 +30,24 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use self::core::{AgentCore, AgentInput};
+use self::core::AgentCore;
 use self::discover::MachineOverrides;
 use self::folder::DataFolder;
 use self::gpus::Gpus;
 use self::journal::Journal;
 use self::launch::Launcher;
-use self::shell::{INBOX_MAX, Incoming, Shell};
+use self::shell::{INBOX_MAX, Shell};
 
 pub use connect::{Daemon, DaemonError};
 pub use launch::JobSettings;
 
 /// Bytes of the last words of shims that are kept over a start: they rarely say anything.
 const SHIMS_LOG_BYTES_MAX: u64 = 1 << 20;
-
-/// Seconds between two looks at the use of the GPUs.
-const GPU_USE_SECS: u64 = 5;
 
 /// What an agent is told at its start.
 pub struct AgentOptions {
@@ -133,8 +130,9 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     let (mut core, first) = AgentCore::open(machine, journal);
     data.last_job().into_iter().for_each(|job| core.has_files_of(job));
     let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
+    let leases = data.path().join("leases");
     let launcher = Launcher { data, log, jobs, cgroup, mps_pipes, inbox: inbox.clone() };
-    let _sampling = Aborts(tokio::spawn(sample(gpus, inbox.clone())));
+    let _sampling = Aborts(tokio::spawn(sampling::sample(gpus, leases, inbox.clone())));
     let shell = Shell::new(core, Arc::new(launcher));
     // Whoever ends first says why; the other is dropped.
     Err(tokio::select! {
@@ -184,22 +182,6 @@ fn shared(data: &DataFolder) -> Option<PathBuf> {
         tracing::warn!(%fault, "jobs that share a GPU are not kept apart: MPS cannot be started");
     }
     pipes.ok()
-}
-
-/// Reads the use of the GPUs now and then.
-async fn sample(gpus: Gpus, inbox: mpsc::Sender<Incoming>) {
-    let gpus = Arc::new(gpus);
-    while !inbox.is_closed() {
-        let reader = gpus.clone();
-        let Ok(used) = tokio::task::spawn_blocking(move || reader.percent_used()).await else {
-            return;
-        };
-        if used.is_empty() {
-            return;
-        }
-        let _ = inbox.send(Incoming::Happened(AgentInput::GpuUse(used))).await;
-        tokio::time::sleep(Duration::from_secs(GPU_USE_SECS)).await;
-    }
 }
 
 /// A task that ends with its owner.

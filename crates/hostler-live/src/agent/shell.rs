@@ -237,7 +237,7 @@ impl Read {
 }
 
 /// Leases that have a folder.
-fn folders(path: &Path) -> BTreeSet<LeaseId> {
+pub(super) fn folders(path: &Path) -> BTreeSet<LeaseId> {
     let Ok(entries) = std::fs::read_dir(path) else { return BTreeSet::new() };
     let number = |name: std::ffi::OsString| name.to_str()?.parse().ok().map(LeaseId);
     entries.filter_map(|entry| number(entry.ok()?.file_name())).collect()

@@ -180,6 +180,7 @@ fn fold(
         let snapshot: Snapshot = serde_json::from_str(text)
             .map_err(|fault| damaged(format!("snapshot {number}: {fault}; {OTHER_VERSION}")))?;
         engine.restore(snapshot);
+        // Who looks on from here must know of what runs: it may end in the records that follow.
         engine.watch_mut().1 = Metrics::joining(engine.state());
         last = *number;
     }

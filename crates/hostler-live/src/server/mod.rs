@@ -13,6 +13,7 @@ pub mod fault;
 mod health;
 mod jobs;
 mod listen;
+mod log;
 mod measures;
 mod output;
 mod people;
@@ -82,6 +83,7 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::undrain))
         .routes(routes!(cluster::policy, cluster::set_policy))
+        .routes(routes!(log::log))
         .routes(routes!(people::tenants))
         .routes(routes!(people::set_tenant))
         .routes(routes!(people::tokens, people::create_token))

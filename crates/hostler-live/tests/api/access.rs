@@ -54,6 +54,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         404 404 403 403 403 401  post /api/v1/jobs/{id}/hold
         404 404 404 403 403 401  get /api/v1/jobs/{id}/output
         404 404 403 403 403 401  post /api/v1/jobs/{id}/release
+        200 403 403 403 403 401  get /api/v1/log
         200 200 200 403 403 401  get /api/v1/nodes
         404 403 403 403 403 401  post /api/v1/nodes/{name}/drain
         404 403 403 403 403 401  post /api/v1/nodes/{name}/undrain

@@ -72,7 +72,7 @@ impl Shim {
             code: Some(self.code),
             signal: None,
         });
-        Stage::Ended { exits: exits.collect(), interrupted: false }
+        Stage::Ended { exits: exits.collect(), interrupted: false, gpu_milli: None }
     }
 
     /// How its tasks end when they are killed.
@@ -82,13 +82,13 @@ impl Shim {
             code: None,
             signal: Some(15),
         });
-        Stage::Ended { exits: exits.collect(), interrupted: true }
+        Stage::Ended { exits: exits.collect(), interrupted: true, gpu_milli: None }
     }
 }
 
 /// What is known of a lease whose shim left no record.
 pub fn nothing_left() -> Stage {
-    Stage::Ended { exits: Vec::new(), interrupted: true }
+    Stage::Ended { exits: Vec::new(), interrupted: true, gpu_milli: None }
 }
 
 impl Node {

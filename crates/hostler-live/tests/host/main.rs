@@ -9,6 +9,7 @@ mod nodes;
 mod speeds;
 mod starts;
 mod story;
+mod uses;
 mod violations;
 
 use expect_test::expect;

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::Expect;
+use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId, ProfileKey};
 use hostler_core::profile::Run;
+use hostler_core::record::Record;
 use hostler_core::solve::SolverQuestion;
 use hostler_core::units::{Span, Time};
 use hostler_live::driver::AgentWord;
@@ -24,13 +26,13 @@ use hostler_live::wire::{
 ///
 /// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, `lose NODE`,
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
-/// `running`, `ended CODE`, `killed`, `faulty` or `unknown`; a command such as
+/// `running`, `ended CODE [USED]`, `killed`, `faulty` or `unknown`; a command such as
 /// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
 /// `quota gpus=2 weight=3`, `tenant NAME`, `policy KIND`, `cancel-all 1-3 7` and its like,
 /// `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or
 /// `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the store; or
-/// `jobs`, `nodes`, `speeds` and `history` to look. GPUs of a node are V100, or K80 if its name
-/// begins with `slow`.
+/// `jobs`, `nodes`, `speeds`, `ends` and `history` to look. GPUs of a node are V100, or K80 if its
+/// name begins with `slow`.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -105,17 +107,13 @@ impl Theatre {
                 }
             }
             ["speeds"] => self.show_speeds(),
+            ["ends"] => self.show_ends(),
             ["deciding"] => {
                 let policy = self.host.policy().trim().replace('\n', " ");
                 let (violation, count) = (self.host.violation(), self.host.figures().violations);
                 writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
             }
-            ["nodes"] => {
-                for node in self.host.nodes() {
-                    let (name, health) = (&node.name, &node.health);
-                    writeln!(self.text, "    {name} {health} {} used", node.gpus_used).unwrap();
-                }
-            }
+            ["nodes"] => self.show_nodes(),
             [node, "piece", request, text] => {
                 let (request, bytes) = (request.parse().unwrap(), text.len() as u64);
                 let (text, offset, last, fault) = (text.to_string(), 0, true, None);
@@ -139,6 +137,33 @@ impl Theatre {
                 let command = Box::new(command(words));
                 let by = Principal { token: 9, role: Role::Admin, ..Principal::daemon() };
                 self.play(Input::Command { slot: 1, by, command });
+            }
+        }
+    }
+
+    fn show_nodes(&mut self) {
+        for node in self.host.nodes() {
+            let (name, health) = (&node.name, &node.health);
+            writeln!(self.text, "    {name} {health} {} used", node.gpus_used).unwrap();
+        }
+    }
+
+    /// The facts about ends of stays that are in the log.
+    fn show_ends(&mut self) {
+        for (_, record) in Reader::records(&mut self.disk.store(), 0, 10_000).unwrap() {
+            let Record::Input { events, .. } = serde_json::from_str(&record).unwrap() else {
+                continue;
+            };
+            for event in events {
+                match event {
+                    Event::Used { lease, gpu } => {
+                        writeln!(self.text, "    {lease:?} used {}", gpu.0).unwrap();
+                    }
+                    Event::Stopped { lease, outcome, .. } => {
+                        writeln!(self.text, "    {lease:?} {outcome:?}").unwrap();
+                    }
+                    _ => {}
+                }
             }
         }
     }
@@ -361,9 +386,16 @@ fn report(lease: &str, stage: &[&str]) -> LeaseReport {
         ["starting"] => Stage::Starting,
         ["running"] => Stage::Running,
         ["ended", code] => {
-            Stage::Ended { exits: exit(code.parse().ok(), None), interrupted: false }
+            let exits = exit(code.parse().ok(), None);
+            Stage::Ended { exits, interrupted: false, gpu_milli: None }
         }
-        ["killed"] => Stage::Ended { exits: exit(None, Some(15)), interrupted: true },
+        ["ended", code, used] => {
+            let (exits, gpu_milli) = (exit(code.parse().ok(), None), used.parse().ok());
+            Stage::Ended { exits, interrupted: false, gpu_milli }
+        }
+        ["killed"] => {
+            Stage::Ended { exits: exit(None, Some(15)), interrupted: true, gpu_milli: None }
+        }
         ["faulty"] => Stage::NotStarted { fault: "no such program".to_owned(), of_machine: false },
         ["unable"] => Stage::NotStarted { fault: "disk full".to_owned(), of_machine: true },
         ["unknown"] => Stage::Unknown,

@@ -199,7 +199,7 @@ impl Node {
                 Some(lease) = told.recv() => {
                     self.ended.fetch_add(1, Ordering::Relaxed);
                     let exits = vec![TaskExit { rank: 0, code: Some(0), signal: None }];
-                    let stage = Stage::Ended { exits, interrupted: false };
+                    let stage = Stage::Ended { exits, interrupted: false, gpu_milli: None };
                     Some(FromAgent::Report(LeaseReport { lease, stage }))
                 }
                 _ = beats.tick() => {

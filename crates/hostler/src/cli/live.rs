@@ -26,6 +26,7 @@ pub enum LiveCommand {
     Drain(Drain),
     Undrain(Undrain),
     History(History),
+    Log(LogArgs),
     Policy(PolicyArgs),
     Tenant(TenantArgs),
     Token(TokenArgs),
@@ -504,6 +505,33 @@ pub struct History {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Take the daemon's log of facts and decisions elsewhere.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler log export --out daemon.jsonl && hostler replay daemon.jsonl --check")]
+pub struct LogArgs {
+    #[command(subcommand)]
+    pub command: LogCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LogCommand {
+    /// Write the whole log as JSON lines, which `hostler replay` reads; for admins.
+    #[command(after_help = "\
+Examples:
+  hostler log export > daemon.jsonl
+  hostler log export --out daemon.jsonl && hostler replay daemon.jsonl --check")]
+    Export {
+        /// File to write; standard output when left out.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Write over a file that is there.
+        #[arg(long, requires = "out")]
+        force: bool,
+    },
 }
 
 /// Show or change the policy that decides.

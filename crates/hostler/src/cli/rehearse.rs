@@ -9,11 +9,13 @@ use hostler_live::agent::gpus::FakeGpus;
 ///
 /// Jobs of a trace become `sleep` commands of some seconds: run times are divided by one number and
 /// kept between 1 and 20 s, arrivals are spread so that the GPUs are offered the load, jobs ask for
-/// GPUs only. They run on a daemon and agents of their own with made-up GPUs, in a temporary
-/// folder. The simulator gets the same jobs at the times that were planned, and no start takes time
-/// there: the difference shows what starting, storing and reporting cost. A policy that looks at
-/// when jobs end may order starts otherwise where two things happen within some hundredths of a
-/// second.
+/// GPUs only. Each tells what it uses of them, a fixed part for each group of the trace, and those
+/// that ask for less than one share it. They run on a daemon and agents of their own with made-up
+/// GPUs, in a temporary folder. The simulator gets the same jobs at the times that were planned,
+/// and no start takes time there: the difference shows what starting, storing and reporting cost. A
+/// policy that looks at when jobs end may order starts otherwise where two things happen within
+/// some hundredths of a second. At the end the policy is asked again at every step of the daemon's
+/// log; if it says something else then, the command fails.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -47,8 +49,8 @@ pub struct Rehearse {
     /// GPUs that each of them pretends to have.
     #[arg(long, value_name = "NxMODEL", default_value = "8xV100")]
     pub fake_gpus: FakeGpus,
-    /// Seed of the generated trace.
-    #[arg(long, value_name = "N", default_value_t = 7, conflicts_with = "trace")]
+    /// Seed of the generated trace and of what groups use of their GPUs.
+    #[arg(long, value_name = "N", default_value_t = 7)]
     pub seed: u64,
     /// Print JSON.
     #[arg(long)]

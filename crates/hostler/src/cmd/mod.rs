@@ -7,6 +7,7 @@ mod compare;
 mod completions;
 mod job_user;
 mod loads;
+mod log;
 mod login;
 mod logs;
 mod nodes;
@@ -88,6 +89,7 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),
         LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain"),
         LiveCommand::History(args) => queue::history(args),
+        LiveCommand::Log(args) => log::run(&args.command),
         LiveCommand::Policy(args) => policy::run(&args.command, &registry),
         LiveCommand::Tenant(args) => tenant::run(&args.command),
         LiveCommand::Token(args) => token::run(&args.command),

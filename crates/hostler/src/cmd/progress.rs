@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use hostler_live::agent::progress::report;
-use hostler_live::agent::shim;
+use hostler_live::agent::shim::{self, JobWord};
 
 use crate::cli::Progress;
 
@@ -12,6 +12,10 @@ use crate::cli::Progress;
 pub fn run(args: &Progress) -> Result<()> {
     let socket = std::env::var_os("HOSTLER_SOCKET")
         .context("HOSTLER_SOCKET is not set; `hostler progress` is for use within a job")?;
-    let Progress { step, total, saved } = *args;
-    Ok(report(Path::new(&socket), shim::Progress { step, total, saved })?)
+    let Progress { step, total, saved, gpu_use } = *args;
+    let step = step.map(|step| JobWord::Step(shim::Progress { step, total, saved }));
+    for word in gpu_use.map(JobWord::GpuUse).into_iter().chain(step) {
+        report(Path::new(&socket), word)?;
+    }
+    Ok(())
 }

@@ -172,6 +172,23 @@ fn reason(state: &ClusterState, job: &Job) -> String {
     }
 }
 
+/// Opens a file that is not there yet, or any with `force`. What is no plain file (a pipe, a
+/// terminal) has nothing to lose.
+pub(super) fn create(path: &Path, force: bool) -> Result<File> {
+    let name = path.display();
+    let special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
+    let file = match force || special {
+        true => File::create(path),
+        false => File::create_new(path),
+    };
+    file.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            anyhow!("`{name}` is there already; give `--force` to write over it")
+        }
+        _ => anyhow!(error).context(format!("cannot write `{name}`")),
+    })
+}
+
 /// A log on its way to a file. The first failure is kept and told at the end.
 struct LogFile {
     state: Arc<Mutex<LogState>>,
@@ -184,23 +201,9 @@ struct LogState {
 }
 
 impl LogFile {
-    /// Opens a file that is not there yet, or any with `force`. What is no plain file (a pipe, a
-    /// terminal) has nothing to lose.
     fn create(path: &Path, force: bool) -> Result<LogFile> {
-        let name = path.display().to_string();
-        let special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
-        let file = match force || special {
-            true => File::create(path),
-            false => File::create_new(path),
-        };
-        let file = file.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => {
-                anyhow!("`{name}` is there already; give `--force` to write over it")
-            }
-            _ => anyhow!(error).context(format!("cannot write `{name}`")),
-        })?;
-        let state = LogState { out: BufWriter::new(file), failed: None };
-        Ok(LogFile { state: Arc::new(Mutex::new(state)), name })
+        let state = LogState { out: BufWriter::new(create(path, force)?), failed: None };
+        Ok(LogFile { state: Arc::new(Mutex::new(state)), name: path.display().to_string() })
     }
 
     fn log(&self, chosen: &Chosen) -> Log {

@@ -267,7 +267,7 @@ pub fn show(stage: &Stage) -> String {
         (None, signal) => format!("{}:-{}", exit.rank, signal.unwrap_or(0)),
     };
     match stage {
-        Stage::Ended { exits, interrupted } => {
+        Stage::Ended { exits, interrupted, .. } => {
             let mut words: Vec<String> = exits.iter().map(exit).collect();
             words.extend(interrupted.then(|| "interrupted".to_owned()));
             words.join(" ")

@@ -3,5 +3,6 @@
 mod cluster;
 mod enrol;
 mod jobs;
+mod log;
 mod operators;
 mod rehearsal;

@@ -10,3 +10,4 @@ mod gang;
 mod preemption;
 mod progress;
 mod stores;
+mod uses;

@@ -19,11 +19,14 @@ pub(super) struct Held {
     /// Beats until the stage is reported again, and the pause after that.
     repeat_in: u32,
     pause: u32,
+    /// Sum and number of the samples of its use of GPUs.
+    samples: (u64, u64),
 }
 
 impl Default for Held {
     fn default() -> Held {
-        Held { stage: Stage::Starting, stop: None, progress: None, repeat_in: 1, pause: 1 }
+        let stage = Stage::Starting;
+        Held { stage, stop: None, progress: None, repeat_in: 1, pause: 1, samples: (0, 0) }
     }
 }
 
@@ -38,10 +41,23 @@ impl Held {
         LeaseReport { lease, stage: self.stage.clone() }
     }
 
-    /// Takes a later stage; says whether it was one. The first end counts.
-    pub fn advance(&mut self, stage: Stage) -> bool {
+    /// Takes in what it uses of its GPUs while it runs.
+    pub fn sampled(&mut self, milli: u32) {
+        if self.stage == Stage::Running {
+            self.samples.0 += u64::from(milli);
+            self.samples.1 += 1;
+        }
+    }
+
+    /// Takes a later stage; says whether it was one. The first end counts. What the job said about
+    /// its use of GPUs comes before what was measured from outside.
+    pub fn advance(&mut self, mut stage: Stage) -> bool {
         if order(&stage) <= order(&self.stage) {
             return false;
+        }
+        if let Stage::Ended { gpu_milli: gpu_milli @ None, .. } = &mut stage {
+            let (sum, count) = self.samples;
+            *gpu_milli = sum.checked_div(count).and_then(|mean| u32::try_from(mean).ok());
         }
         self.stage = stage;
         (self.repeat_in, self.pause) = (1, 1);

@@ -66,6 +66,8 @@ pub enum AgentInput {
     },
     /// The use of the GPUs was read, in per cent.
     GpuUse(Vec<u8>),
+    /// What leases use of each GPU that they have was measured, in thousandths.
+    LeaseUse(Vec<(LeaseId, u32)>),
     /// Time passed.
     Tick,
 }
@@ -222,6 +224,11 @@ impl<D: LeaseDisk> AgentCore<D> {
                 self.send(progress, effects);
             }
             AgentInput::GpuUse(gpu_use) => self.gpu_use = gpu_use,
+            AgentInput::LeaseUse(samples) => {
+                for (lease, milli) in samples {
+                    self.leases.get_mut(&lease).into_iter().for_each(|held| held.sampled(milli));
+                }
+            }
             AgentInput::Tick => self.tick(now_ms, effects),
         }
     }

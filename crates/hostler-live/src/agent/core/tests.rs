@@ -51,6 +51,9 @@ fn input(words: &[&str]) -> AgentInput {
         ["lost", session] => return AgentInput::Disconnected { session: number(session) },
         ["tick"] => return AgentInput::Tick,
         ["use", percent] => return AgentInput::GpuUse(vec![percent.parse().unwrap()]),
+        ["uses", name, milli] => {
+            return AgentInput::LeaseUse(vec![(lease(name), milli.parse().unwrap())]);
+        }
         ["step", name, step] => {
             let (lease, step) = (lease(name), number(step));
             return AgentInput::Progress { lease, step, total: None, saved: false };
@@ -60,11 +63,11 @@ fn input(words: &[&str]) -> AgentInput {
         }
         ["ends", name, code] => {
             let exit = TaskExit { rank: 0, code: Some(code.parse().unwrap()), signal: None };
-            let stage = Stage::Ended { exits: vec![exit], interrupted: false };
+            let stage = Stage::Ended { exits: vec![exit], interrupted: false, gpu_milli: None };
             return AgentInput::Seen { lease: lease(name), stage };
         }
         ["gone", name] => {
-            let stage = Stage::Ended { exits: vec![], interrupted: true };
+            let stage = Stage::Ended { exits: vec![], interrupted: true, gpu_milli: None };
             return AgentInput::Seen { lease: lease(name), stage };
         }
         [_, "welcome"] => ToAgent::Welcome { node: NodeId(0), beat_ms: 1000, fence_ms: 10_000 },
@@ -107,9 +110,10 @@ fn show(effect: &AgentEffect) -> String {
 
 fn show_report(report: &LeaseReport) -> String {
     let stage = match &report.stage {
-        Stage::Ended { exits, interrupted } => {
+        Stage::Ended { exits, interrupted, gpu_milli } => {
             let codes: Vec<_> = exits.iter().filter_map(|exit| exit.code).collect();
-            format!("ended {codes:?}{}", if *interrupted { " interrupted" } else { "" })
+            let used = gpu_milli.map_or_else(String::new, |milli| format!(" used {milli}"));
+            format!("ended {codes:?}{}{used}", if *interrupted { " interrupted" } else { "" })
         }
         other => format!("{other:?}").to_lowercase(),
     };
@@ -194,6 +198,49 @@ fn a_lease_starts_once_and_is_reported_until_it_is_forgotten() {
                 1 beat 3 []
             2020 1 start 7
                 1 report lease7 unknown
+        "#]],
+    );
+}
+
+#[test]
+fn the_end_of_a_lease_tells_its_mean_use_of_gpus_while_it_ran() {
+    check(
+        "
+        0 connect 1
+        5 1 welcome
+        6 1 start 7 , 1 start 8
+        7 uses 7 900
+        8 runs 7 , runs 8
+        9 uses 7 200
+        10 uses 7 401 , uses 9 1000
+        11 ends 7 0
+        12 uses 7 1000
+        13 ends 8 0
+        14 tick
+        ",
+        expect![[r#"
+            0 connect 1
+                1 hello []
+            5 1 welcome
+                StillAlive(Alive { sent_ms: 0, fence_ms: 10000 })
+            6 1 start 7 , 1 start 8
+                launch lease7
+                launch lease8
+            7 uses 7 900
+            8 runs 7 , runs 8
+                1 report lease7 running
+                1 report lease8 running
+            9 uses 7 200
+            10 uses 7 401 , uses 9 1000
+            11 ends 7 0
+                1 report lease7 ended [0] used 300
+            12 uses 7 1000
+            13 ends 8 0
+                1 report lease8 ended [0]
+            14 tick
+                1 beat 1 []
+                1 report lease7 ended [0] used 300
+                1 report lease8 ended [0]
         "#]],
     );
 }

@@ -115,6 +115,15 @@ pub struct Progress {
     pub saved: bool,
 }
 
+/// What a job tells about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobWord {
+    /// How far it is.
+    Step(Progress),
+    /// What it uses of each GPU that it has, in thousandths; the last word counts.
+    GpuUse(u32),
+}
+
 /// What happens to a shim.
 #[derive(Debug)]
 enum Happened {
@@ -124,8 +133,8 @@ enum Happened {
     Empty,
     /// The agent wants the tasks ended.
     Stop(StopTold),
-    /// The job told how far it is.
-    Progress(Progress),
+    /// The job told something.
+    Told(JobWord),
 }
 
 /// Runs the lease of a folder to its end. Does nothing when another shim has it or it is over.

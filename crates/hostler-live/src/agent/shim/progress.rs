@@ -1,5 +1,5 @@
-//! Where a job tells how far it is: a Unix socket with lines like `step 40 total 100 saved`, each
-//! answered by `ok` or by what is wrong with it.
+//! Where a job tells about itself: a Unix socket with lines like `step 40 total 100 saved` and
+//! `gpu-use 0.35`, each answered by `ok` or by what is wrong with it.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -55,9 +55,9 @@ fn serve(stream: UnixStream, happened: &SyncSender<Happened>) {
             Ok(_) => {}
         }
         let answer = match progress::parse(&line) {
-            Ok(progress) => {
+            Ok(word) => {
                 // One that finds no room is followed by a newer one.
-                let _ = happened.try_send(Happened::Progress(progress));
+                let _ = happened.try_send(Happened::Told(word));
                 "ok\n".to_owned()
             }
             Err(fault) => format!("error: {fault}\n"),

@@ -52,6 +52,17 @@ impl Remnants {
         Remnants { boot_id: processes::boot_id(), tasks, socket, groups }
     }
 
+    /// All processes of a lease whose shim runs: the parent of its tasks is it, and takes on
+    /// orphans.
+    pub fn running(&self, all: &[Process]) -> Vec<Process> {
+        let is = |task: &TaskPid, process: &Process| {
+            (process.pid, process.started) == (task.pid, task.started)
+        };
+        let tasks = self.tasks.iter();
+        let mut found = tasks.filter_map(|task| all.iter().find(|process| is(task, process)));
+        found.next().map_or_else(Vec::new, |task| processes::below(task.parent, all))
+    }
+
     fn find(&self) -> Vec<u32> {
         let all = processes::processes();
         let mut grouped = BTreeSet::new();

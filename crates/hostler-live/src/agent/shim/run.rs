@@ -9,7 +9,7 @@ use hostler_core::decision::StopHow;
 
 use super::link::Link;
 use super::task::Started;
-use super::{Happened, Progress, ShimOrder, StopTold};
+use super::{Happened, JobWord, Progress, ShimOrder, StopTold};
 use crate::agent::clock::{boot_ms, until};
 use crate::agent::core::Alive;
 use crate::agent::folder::read_json;
@@ -54,6 +54,7 @@ pub(super) fn until_over(
         limit_at_ms: shim.order.limit_ms.map(|limit_ms| boot_ms() + limit_ms + LATE_MS),
         progress: None,
         progress_at_ms: 0,
+        gpu_milli: None,
     };
     loop {
         let wake_ms = run.act(boot_ms());
@@ -83,6 +84,8 @@ struct Run<'a> {
     limit_at_ms: Option<u64>,
     progress: Option<Progress>,
     progress_at_ms: u64,
+    /// What the job said last that it uses of each of its GPUs.
+    gpu_milli: Option<u32>,
 }
 
 /// Tasks that are being ended.
@@ -170,7 +173,8 @@ impl Run<'_> {
             Happened::Stop(StopTold { how, grace_ms }) => {
                 self.end(boot_ms(), how, grace_ms, true);
             }
-            Happened::Progress(progress) => self.progress = Some(progress),
+            Happened::Told(JobWord::Step(progress)) => self.progress = Some(progress),
+            Happened::Told(JobWord::GpuUse(milli)) => self.gpu_milli = Some(milli),
             Happened::Empty => {}
         }
     }
@@ -202,7 +206,7 @@ impl Run<'_> {
             }
         }
         self.started.groups.iter().for_each(|group| _ = group.remove());
-        Stage::Ended { exits: self.exits, interrupted: self.interrupted }
+        Stage::Ended { exits: self.exits, interrupted: self.interrupted, gpu_milli: self.gpu_milli }
     }
 }
 

@@ -9,7 +9,7 @@ use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::placement::Lease;
-use hostler_core::units::{Span, Time};
+use hostler_core::units::{Milli, Span, Time};
 
 use super::AgentDriver;
 use crate::host::{Desk, Effect};
@@ -27,6 +27,8 @@ pub(super) struct LeaseRun {
     pub(super) stop: Option<StopHow>,
     /// Exit code of the first task that failed by itself.
     failure: Option<i32>,
+    /// What parts that are done used of their GPUs, in thousandths of each.
+    used: Vec<u32>,
     /// When each node was last told something.
     pub(super) told: BTreeMap<NodeId, Time>,
     /// From when and which step on its speed is measured.
@@ -76,6 +78,7 @@ impl LeaseRun {
             parts,
             stop: lease.stop.map(|stop| stop.how),
             failure: None,
+            used: Vec::new(),
             told: BTreeMap::new(),
             measured_from: None,
         }
@@ -87,6 +90,13 @@ impl LeaseRun {
 
     fn all(&self, test: impl Fn(&PartStage) -> bool) -> bool {
         self.parts.values().all(test)
+    }
+
+    /// Mean compute used of each of its GPUs, where anybody knows.
+    fn gpu_use(&self) -> Option<Milli> {
+        let sum: u64 = self.used.iter().copied().map(u64::from).sum();
+        let mean = sum.checked_div(self.used.len() as u64)?;
+        u32::try_from(mean).ok().map(Milli)
     }
 
     /// Exit code to show: of the first task that failed, else of one that was ended.
@@ -153,7 +163,7 @@ impl AgentDriver {
             Stage::Running => PartStage::Running,
             Stage::NotStarted { of_machine: true, .. } => PartStage::Unable,
             Stage::NotStarted { .. } => PartStage::NotStarted,
-            Stage::Ended { exits, interrupted } if *interrupted => {
+            Stage::Ended { exits, interrupted, .. } if *interrupted => {
                 PartStage::Interrupted(first_failure(exits))
             }
             Stage::Ended { exits, .. } => PartStage::Done(first_failure(exits).is_none()),
@@ -161,8 +171,9 @@ impl AgentDriver {
         };
         let run = self.lease_runs.get_mut(&lease).expect("looked up above");
         match stage {
-            Stage::Ended { exits, interrupted: false } => {
+            Stage::Ended { exits, interrupted: false, gpu_milli } => {
                 run.failure = run.failure.or(first_failure(&exits));
+                run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
             }
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
@@ -258,7 +269,7 @@ impl AgentDriver {
         } else {
             Outcome::Interrupted
         };
-        let code = run.exit_code();
+        let (code, used) = (run.exit_code(), run.gpu_use());
         let saved = run.stop == Some(StopHow::Checkpoint)
             && run.all(|part| matches!(part, PartStage::Interrupted(None)));
         let done = match outcome {
@@ -275,6 +286,9 @@ impl AgentDriver {
         if let Some(facts) = desk.job_facts(job) {
             facts.exit_code = code;
             desk.job_changed(job);
+        }
+        if let Some(gpu) = used.filter(|_| outcome == Outcome::Finished) {
+            self.fact(desk, Event::Used { lease, gpu });
         }
         self.fact(desk, Event::Stopped { lease, outcome, done, lost });
     }

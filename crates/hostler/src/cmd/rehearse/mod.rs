@@ -17,15 +17,17 @@ use hostler_core::executor;
 use hostler_core::job::JobSpec;
 use hostler_core::record::Record;
 use hostler_core::registry::Registry;
-use hostler_core::units::{Span, Time};
+use hostler_core::replay::{Replay, ReplayError};
+use hostler_core::units::{Mib, Milli, Span, Time};
+use hostler_sim::physics::SharingLaw;
 use hostler_sim::run;
-use hostler_sim::world::{Listed, Site, Truth, World};
+use hostler_sim::world::{Listed, Site, Truth, Use, World};
 use serde::Serialize;
 
 use crate::cli::Rehearse;
 use crate::live::print_json;
 use crate::settings::Chosen;
-use plan::RehearsalPlan;
+use plan::{Planned, RehearsalPlan};
 use story::{Figures, Story};
 
 /// Differences of the start order that are named.
@@ -51,6 +53,8 @@ struct RehearsalOutcome {
     /// Time that a stay took beyond the job's own run time.
     overhead_median_ms: f64,
     overhead_worst_ms: f64,
+    /// `ok` when the policy, asked again at every step of the daemon's log, said the same.
+    replay_check: String,
 }
 
 #[derive(Serialize)]
@@ -64,14 +68,30 @@ struct Difference {
 pub fn run(args: &Rehearse, registry: Registry) -> Result<()> {
     let chosen = Chosen::new(&registry, &args.policy, args.set.iter().map(String::as_str))?;
     let plan = RehearsalPlan::new(args)?;
-    let records = real::run(args, registry, &chosen, &plan)?;
+    let records = real::run(args, registry.clone(), &chosen, &plan)?;
     let live = folded(&chosen, &records);
     if live.ended.len() != plan.jobs.len() {
         bail!("{} of {} jobs ended well", live.ended.len(), plan.jobs.len());
     }
-    let simulated = simulated(&chosen, &plan, &records)?;
-    let outcome = judged(args, &chosen, &plan, &live, &simulated);
-    if args.json { print_json(&outcome) } else { print(&outcome) }
+    let simulated = simulated(args, &chosen, &plan, &records)?;
+    let mismatch = asked_again(registry, &chosen, &records).err();
+    let mut outcome = judged(args, &chosen, &plan, &live, &simulated);
+    outcome.replay_check = mismatch.as_ref().map_or("ok".to_owned(), ToString::to_string);
+    if args.json { print_json(&outcome) } else { print(&outcome) }?;
+    match mismatch {
+        Some(mismatch) => bail!("the daemon's log cannot be replayed: {mismatch}"),
+        None => Ok(()),
+    }
+}
+
+/// Asks the policy again at every step of the daemon's log.
+fn asked_again(registry: Registry, chosen: &Chosen, records: &[Record]) -> Result<(), ReplayError> {
+    let build = move |settings: &str| {
+        registry.from_toml(settings).expect("the daemon checked its policies")
+    };
+    let engine = Engine::new(chosen.build(), ()).with_builder(Box::new(build));
+    let mut replay = Replay::new(engine, true);
+    records.iter().try_for_each(|record| replay.feed(record))
 }
 
 /// What the log of the daemon tells.
@@ -82,8 +102,15 @@ fn folded(chosen: &Chosen, records: &[Record]) -> Story {
 }
 
 /// The same jobs on the same nodes, as the daemon knew them, at the times of the plan.
-fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Result<Story> {
+fn simulated(
+    args: &Rehearse,
+    chosen: &Chosen,
+    plan: &RehearsalPlan,
+    records: &[Record],
+) -> Result<Story> {
     let mut site = Site::default();
+    // Those who sleep on one GPU do not slow each other down.
+    site.physics.sharing = SharingLaw { capacity: 1.0, interference: 0.0, spill: 0.0 };
     let mut specs: Vec<Arc<JobSpec>> = Vec::new();
     let inputs = records.iter().filter_map(|record| match record {
         Record::Input { events, .. } => Some(events),
@@ -103,7 +130,12 @@ fn simulated(chosen: &Chosen, plan: &RehearsalPlan, records: &[Record]) -> Resul
     }
     let at = |millis: u64| Time::ZERO + Span::from_millis(millis);
     let jobs = plan.jobs.iter().zip(specs).map(|(job, spec)| (at(job.at_ms), spec)).collect();
+    let used = |job: &Planned| Use {
+        gpu: Milli(job.use_milli),
+        mem: Mib(job.mem_mib(args.fake_gpus.mem_mib)),
+    };
     let truth = Truth::new(plan.jobs.iter().map(|job| Span::from_millis(job.run_ms)));
+    let truth = truth.with_uses(plan.jobs.iter().map(used));
     let policy = chosen.build();
     let predict = run::predictor(policy.estimates(), &truth);
     let mut engine = Engine::new(policy, Story::default()).with_predictor(predict);
@@ -145,6 +177,7 @@ fn judged(
         first_differences: differences,
         overhead_median_ms: overheads.get(overheads.len() / 2).copied().unwrap_or(0.0),
         overhead_worst_ms: overheads.last().copied().unwrap_or(0.0),
+        replay_check: String::new(),
     }
 }
 
@@ -175,6 +208,7 @@ fn print(outcome: &RehearsalOutcome) -> Result<()> {
         "a stay took {:.0} ms longer than its job runs (median; worst {:.0} ms)",
         outcome.overhead_median_ms, outcome.overhead_worst_ms,
     )?;
+    writeln!(out, "the policy asked again with the daemon's log: {}", outcome.replay_check)?;
     if outcome.same_start_order {
         writeln!(out, "start order: the same, {} starts", live.starts)?;
         return Ok(());

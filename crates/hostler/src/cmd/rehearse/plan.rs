@@ -1,6 +1,7 @@
 //! The jobs of a rehearsal: a trace, made short enough to be waited for.
 
 use anyhow::{Context as _, Result, bail};
+use hostler_core::random::Random;
 use hostler_sim::trace::{PaiLike, Trace};
 
 use crate::cli::Rehearse;
@@ -12,6 +13,10 @@ const RUN_MS: (u64, u64) = (1_000, 20_000);
 
 /// Milliseconds that half of the jobs run at most, when nothing else is said.
 const MEDIAN_MS: f64 = 3_000.0;
+
+/// Parts of what it asks for that a job uses at least and at most. Assumed: jobs of one group use
+/// the same, most of them less than they ask for.
+const USE: (f64, f64) = (0.15, 0.75);
 
 /// Jobs and what was done to them.
 pub struct RehearsalPlan {
@@ -30,6 +35,18 @@ pub struct Planned {
     /// Thousandths of GPUs of each task.
     pub gpu_milli: u32,
     pub tasks: u32,
+    /// Jobs with the same one do the same thing again; none has zero.
+    pub group: u32,
+    /// Compute that it uses of each of its GPUs, in thousandths.
+    pub use_milli: u32,
+}
+
+impl Planned {
+    /// Memory of each GPU that it asks for and uses, in proportion to its compute.
+    pub fn mem_mib(&self, device_mib: u32) -> u32 {
+        let mib = u64::from(device_mib) * u64::from(self.use_milli) / 1000;
+        u32::try_from(mib).unwrap_or(u32::MAX).max(1)
+    }
 }
 
 impl RehearsalPlan {
@@ -61,6 +78,11 @@ impl RehearsalPlan {
             milli_ms += job.run_ms as f64 * f64::from(job.gpu_milli * job.tasks);
         }
         let horizon_ms = milli_ms / (f64::from(per_node * nodes) * 1e3 * args.load);
+        for job in &mut jobs {
+            let chance = Random::stream(args.seed, u64::from(job.group)).uniform();
+            let part = USE.0 + (USE.1 - USE.0) * chance;
+            job.use_milli = (f64::from(job.gpu_milli.min(1000)) * part) as u32;
+        }
         let (from, to) = (jobs[0].at_ms, jobs[jobs.len() - 1].at_ms);
         for job in &mut jobs {
             let share = (job.at_ms - from) as f64 / (to - from).max(1) as f64;
@@ -89,6 +111,8 @@ fn first_jobs(trace: &Trace, most: usize, per_node: u32, nodes: u32) -> Vec<Plan
             run_ms: task.duration_ms.get()?,
             gpu_milli,
             tasks: task.count.clamp(1, (fit * nodes).max(1)),
+            group: job.group_tag.index() as u32,
+            use_milli: 0,
         })
     });
     planned.take(most).collect()

@@ -1,8 +1,6 @@
 //! The real run: a daemon and agents in this process, in a folder that goes with them; shims and
 //! jobs are processes as always.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,9 +10,10 @@ use hostler_core::record::Record;
 use hostler_core::registry::Registry;
 use hostler_live::agent::discover::MachineOverrides;
 use hostler_live::agent::gpus::Gpus;
+use hostler_live::agent::user::is_root;
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
 use hostler_live::host::{self, Command, Experience, HostHandle, Principal};
-use hostler_live::job::JobRequest;
+use hostler_live::job::{JobRequest, Sharing};
 use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate, Running};
 use tokio::time::sleep;
@@ -38,9 +37,7 @@ pub fn run(
     chosen: &Chosen,
     plan: &RehearsalPlan,
 ) -> Result<Vec<Record>> {
-    // Open to jobs, which may run as somebody else.
-    let open = Permissions::from_mode(0o755);
-    let folder = tempfile::Builder::new().prefix("hostler-").permissions(open).tempdir();
+    let folder = tempfile::Builder::new().prefix("hostler-").tempdir();
     let folder = folder.context("cannot make a folder for the rehearsal")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
@@ -73,7 +70,7 @@ async fn rehearse(
         // One after the other, so that nodes have the same numbers in every rehearsal.
         until(running.host(), move |host| host.connected_agents() == number as usize + 1).await?;
     }
-    let played = play(running.host(), plan).await;
+    let played = play(running.host(), plan, args.fake_gpus.mem_mib).await;
     let records = match played {
         Ok(()) => read(running.host()).await,
         Err(fault) => Err(fault),
@@ -105,7 +102,11 @@ async fn agent(
         said,
         gpus: Gpus::Fake(args.fake_gpus.clone()),
         jobs: JobSettings {
-            users: job_users(&JobUserOptions::default())?,
+            // Jobs are commands of ours and run this program, wherever it lies.
+            users: job_users(&JobUserOptions {
+                job_user: is_root().then(|| "0:0".to_owned()),
+                ..JobUserOptions::default()
+            })?,
             ..JobSettings::default()
         },
         share_gpus: false,
@@ -118,13 +119,15 @@ async fn agent(
 }
 
 /// Submits every job at its time and waits until all have ended.
-async fn play(host: &HostHandle, plan: &RehearsalPlan) -> Result<()> {
+async fn play(host: &HostHandle, plan: &RehearsalPlan, device_mib: u32) -> Result<()> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = program.to_str().context("the path of this program is no text")?;
     let bar = Bars::new(0).jobs("live", plan.jobs.len() as u64);
     let begun = Instant::now();
     for job in &plan.jobs {
         let due = begun + Duration::from_millis(job.at_ms);
         tokio::time::sleep_until(due.into()).await;
-        let request = Box::new(request(job));
+        let request = Box::new(request(job, program, device_mib));
         let command = Command::Submit { request, key: None, tenant: None };
         host.command(&Principal::daemon(), command).await?;
         bar.set_position(ended(host).await?);
@@ -142,14 +145,23 @@ async fn play(host: &HostHandle, plan: &RehearsalPlan) -> Result<()> {
     Ok(())
 }
 
-fn request(job: &Planned) -> JobRequest {
-    let seconds = format!("{}.{:03}", job.run_ms / 1000, job.run_ms % 1000);
+/// Sleeps, and tells meanwhile what it uses.
+const SCRIPT: &str = r#""$0" progress --gpu-use "$1" & exec sleep "$2""#;
+
+fn request(job: &Planned, program: &str, device_mib: u32) -> JobRequest {
+    let thousandths = |number: u64| format!("{}.{:03}", number / 1000, number % 1000);
+    let words = [program, &thousandths(job.use_milli.into()), &thousandths(job.run_ms)];
+    let command = ["sh", "-c", SCRIPT].into_iter().chain(words);
+    let shares = job.gpu_milli < 1000;
     JobRequest {
         name: job.name.clone(),
-        command: vec!["sleep".to_owned(), seconds],
+        command: command.map(str::to_owned).collect(),
         gpus: f64::from(job.gpu_milli) / 1000.0,
+        gpu_mem_mib: if shares { job.mem_mib(device_mib) } else { 0 },
         tasks: job.tasks,
         estimate_secs: Some(job.run_ms.div_ceil(1000)),
+        sharing: if shares { Sharing::Willing } else { Sharing::Never },
+        group: if job.group == 0 { String::new() } else { format!("group-{}", job.group) },
         checkpoints: false,
         ..JobRequest::default()
     }

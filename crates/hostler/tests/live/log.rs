@@ -1,0 +1,44 @@
+//! The daemon's log, taken elsewhere.
+
+use crate::cluster::Cluster;
+
+#[test]
+fn an_exported_log_is_replayed_with_the_same_decisions() {
+    let mut cluster = Cluster::start("2xV100");
+    let array = cluster.submit(&["--gpus", "1", "--array", "4", "--", "sleep", "0.2"]);
+    let after = cluster.submit(&["--gpus", "1", "--after", &array, "--", "true"]);
+    let held = cluster.submit(&["--gpus", "1", "--after", &after, "--", "true"]);
+    cluster.text(&["hold", &held]);
+    let cancelled = cluster.submit(&["--gpus", "2", "--", "sleep", "60"]);
+    cluster.until(&after, "finished");
+    cluster.until(&cancelled, "running");
+    cluster.text(&["policy", "set", "sjf:estimate=median"]);
+    let group = ["--group", "sweep", "--gpus", "1"];
+    let more: Vec<String> =
+        (0..3).map(|_| cluster.submit(&[&group[..], &["--", "sleep", "0.1"]].concat())).collect();
+    cluster.text(&["cancel", &cancelled]);
+    cluster.text(&["release", &held]);
+    cluster.until(&held, "finished");
+    for job in &more {
+        cluster.until(job, "finished");
+    }
+    cluster.crash();
+    // One that gives way to a shorter one.
+    cluster.text(&["policy", "set", "sjf:estimate=user:preempt=true"]);
+    let whole = ["--gpus", "2", "--grace", "1s", "--estimate"];
+    let long = cluster.submit(&[&whole[..], &["10h", "--", "sleep", "1"]].concat());
+    cluster.until(&long, "running");
+    let short = cluster.submit(&[&whole[..], &["1s", "--", "true"]].concat());
+    cluster.until(&short, "finished");
+    let view = cluster.until(&long, "finished");
+    assert_eq!(view["restarts"], 1, "{view}");
+    cluster.text(&["log", "export", "--out", "daemon.jsonl"]);
+    let replayed = cluster.json(&["replay", "daemon.jsonl", "--check"]);
+    assert!(replayed["decisions_compared"].as_u64().unwrap() > 20, "{replayed}");
+    let taken = cluster.run(&["log", "export", "--out", "daemon.jsonl"]);
+    let words = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(words.contains("give `--force` to write over it"), "{words}");
+    cluster.text(&["log", "export", "--out", "daemon.jsonl", "--force"]);
+    let text = cluster.text(&["log", "export"]);
+    assert!(text.starts_with(r#"{"record":"input""#) && text.ends_with("}\n"), "{text}");
+}
