@@ -1,8 +1,8 @@
 //! What keeps a waiting job from the policy: a person, jobs that it comes after, a start that
 //! failed just now, no node that could hold it, its tenant's quota, or the limit of its array.
 //!
-//! Plain data. Only `ClusterState::apply` opens and closes gates; a job behind one is held, whatever
-//! policy decides, in a simulation and on a real cluster alike.
+//! Plain data. Only `ClusterState::apply` opens and closes gates; a job behind one is held,
+//! whatever policy decides, in a simulation and on a real cluster alike.
 
 use serde::{Deserialize, Serialize};
 

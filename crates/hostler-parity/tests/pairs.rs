@@ -84,7 +84,7 @@ fn run(
     let mut world = World::new(workload.site, Listed::new(workload.jobs), workload.truth);
     let policy = builtin().from_toml("kind = 'max-min-fairness'\npacked = true").expect("settings");
     let mut engine = Engine::new(policy, Ends::default()).with_predictor(predict);
-    executor::run(&mut world, &mut engine).unwrap();
+    executor::run(&mut world, &mut engine).expect("policies keep the rules");
     engine.into_parts()
 }
 

@@ -50,7 +50,7 @@ fn simulated(input: &Input, policy: &str) -> (f64, u64) {
     let arrivals = Listed::new(workload.jobs);
     let mut world = World::new(workload.site, arrivals, workload.truth);
     let mut engine = Engine::new(builtin().from_toml(policy).expect("settings"), Times::default());
-    executor::run(&mut world, &mut engine).unwrap();
+    executor::run(&mut world, &mut engine).expect("policies keep the rules");
     let (state, times) = engine.into_parts();
     assert_eq!(times.done as usize, input.rows.len());
     (times.sum / f64::from(times.done), state.solves().1)

@@ -62,7 +62,8 @@ fn average_jct_in(scenario: &str, policy: &str) -> f64 {
     let scenario = Scenario::parse(scenario).expect("the scenario is valid");
     scenario.apply(&mut workload).expect("the scenario fits");
     let policy = builtin().from_toml(policy).expect("the settings are valid");
-    let finished = run::simulate(&workload, policy, Metrics::default(), None).unwrap();
+    let finished = run::simulate(&workload, policy, Metrics::default(), None)
+        .expect("policies keep the rules");
     let summary = finished.watch.summary(&finished.state);
     assert_eq!(summary.jobs_done, u64::from(JOBS));
     summary.avg_jct_s

@@ -48,7 +48,7 @@ fn cluster(nodes: &[Shape]) -> Capacity {
         Event::NodeUp { node, spec }
     });
     events.extend(up);
-    engine.step(Time::ZERO, events).unwrap();
+    engine.step(Time::ZERO, events).expect("policies keep the rules");
     engine.state().capacity().clone()
 }
 

@@ -280,6 +280,7 @@ impl Desk {
     fn fall_back(&mut self, violation: Violation) {
         self.figures.violations += 1;
         let culprit = self.policy.replace('\n', " ");
+        tracing::error!(%violation, policy = culprit.trim(), "a policy broke a rule");
         self.violation = Some(format!("{violation} (`{}`)", culprit.trim()));
         let (number, at) = (self.next_change(), self.now.secs_f64());
         self.effect(Effect::Changed(Change { number, at, what: Changed::Policy }));

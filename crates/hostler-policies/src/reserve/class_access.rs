@@ -114,7 +114,7 @@ impl Fleet {
         self.count = view.nodes().len();
         let models = || self.nodes.keys().flatten().copied();
         let tier = |model: ModelId| tier_of(view, model);
-        let highest = models().map(|model| tier(model)).max();
+        let highest = models().map(tier).max();
         let top = models().filter(|model| Some(tier(*model)) == highest);
         self.top = top.fold(ModelSet::NONE, |set, model| set.with(ModelSet::one(model)));
         !added.is_empty()

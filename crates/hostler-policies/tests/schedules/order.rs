@@ -385,11 +385,12 @@ fn a_job_on_a_draining_node_is_not_stopped_in_vain() {
         .zip(0..)
         .map(|((_, spec), job)| Event::Submitted { job: JobId(job), spec: spec.clone() });
     events.extend(jobs.by_ref().take(2));
-    engine.step(Time::ZERO, events).unwrap();
+    engine.step(Time::ZERO, events).expect("policies keep the rules");
     engine
         .step(Time::from_secs(1), vec![Event::NodeDrain { node: NodeId(1), draining: true }])
         .unwrap();
-    let decisions = engine.step(Time::from_secs(2), jobs.collect()).unwrap();
+    let decisions =
+        engine.step(Time::from_secs(2), jobs.collect()).expect("policies keep the rules");
     let stops = decisions.iter().filter_map(|decision| match decision {
         Decision::Stop { lease, .. } => Some(*lease),
         _ => None,

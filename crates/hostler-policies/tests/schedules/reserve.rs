@@ -171,7 +171,8 @@ fn summary(policy: &str, seed: u64) -> Summary {
     let options = options.at_load(0.8, &cluster).expect("the load can be reached");
     let trace = options.generate().expect("the generator's own trace is valid");
     let workload = Workload::new(trace, &cluster).expect("the generator's own trace is valid");
-    let finished = simulate(&workload, build(policy), Metrics::default(), None).unwrap();
+    let finished = simulate(&workload, build(policy), Metrics::default(), None);
+    let finished = finished.expect("policies keep the rules");
     finished.watch.summary(&finished.state)
 }
 

@@ -1,6 +1,8 @@
 //! What keeps jobs apart from each other and from the machine: users, rights, limits, folders.
 
+use std::fs::Permissions;
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -93,7 +95,8 @@ fn an_agent_whose_folder_is_closed_to_jobs_says_what_to_do() {
         println!("skipped: only root starts programs as somebody else");
         return;
     }
-    let closed = tempfile::tempdir().unwrap();
+    let mode = Permissions::from_mode(0o700);
+    let closed = tempfile::Builder::new().permissions(mode).tempdir().unwrap();
     let data = closed.path().join("data");
     std::fs::create_dir(&data).unwrap();
     std::fs::write(data.join("token"), "secret-of-the-agent").unwrap();

@@ -221,7 +221,7 @@ fn drained(text: &str, from: Time, to: Time) -> String {
         while let Some((_, draining)) = orders.pop_if(|(due, _)| *due <= at) {
             events.push(Event::NodeDrain { node: NodeId(0), draining });
         }
-        for decision in engine.step(at, events).unwrap() {
+        for decision in engine.step(at, events).expect("policies keep the rules") {
             world.submit(at, &decision);
         }
         engine.state().audit();
