@@ -152,7 +152,12 @@ impl Rounds {
                 continue;
             }
             // Nobody can come back to a node that takes no new jobs: who is there stays.
-            if lease.placement.parts.iter().any(|part| !view.node(part.node).is_some_and(Node::usable)) {
+            if lease
+                .placement
+                .parts
+                .iter()
+                .any(|part| !view.node(part.node).is_some_and(Node::usable))
+            {
                 walk.pass(lease.job);
                 round.kept.push(lease.id);
                 round.turns.push(Turn { team: Team::alone(lease.job), model });

@@ -13,9 +13,9 @@ use hostler_core::stage::{self, may_fit, no_capacity};
 use hostler_core::view::View;
 
 use super::booked::Booked;
+use super::class_access::{Fleet, Rules};
 use super::place::{CostModel, place_job, room};
 use super::queue::{News, Queue};
-use super::class_access::{Fleet, Rules};
 use crate::place::best_fit::BestFit;
 use crate::place::scored::Role;
 

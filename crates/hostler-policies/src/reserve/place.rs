@@ -12,7 +12,7 @@ use hostler_core::placement::{Part, Placement};
 use hostler_core::stage::{Room, Shortfall};
 
 use super::booked::Booked;
-use super::class_access::{Class, Fleet, Plan, ClassOrder};
+use super::class_access::{Class, ClassOrder, Fleet, Plan};
 use crate::place::scored::{Role, cheapest};
 
 /// Says which nodes suit a task.

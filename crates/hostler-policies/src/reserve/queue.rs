@@ -14,7 +14,7 @@ use hostler_core::state::Change;
 use hostler_core::units::{Mib, Time};
 use hostler_core::view::View;
 
-use super::class_access::{Class, Fleet, Rules, ClassAccess};
+use super::class_access::{Class, ClassAccess, Fleet, Rules};
 use crate::limits::FREED_COUNTED_MAX;
 
 /// Waiting jobs, by id and by shape.
