@@ -117,6 +117,14 @@ impl Demand {
         self.gpu.0 > 0 || self.models != Models::Any
     }
 
+    /// The demand with memory rounded down to two leading bits: traces have as many memory sizes as
+    /// jobs, and jobs that ask for about the same are looked at together.
+    pub fn coarse(&self) -> Demand {
+        let mem = self.mem.0;
+        let drop = (32 - mem.leading_zeros()).saturating_sub(2);
+        Demand { mem: Mib(mem >> drop << drop), ..self.clone() }
+    }
+
     /// GPU memory that a task holds of each device with `device_mem`.
     pub fn device_mem(&self, device_mem: Mib) -> Mib {
         if self.gpu_mem.0 > 0 {

@@ -13,7 +13,7 @@ use super::backlog::{Backlog, BacklogChanges, Rank};
 use crate::capacity::{Capacity, NodeFree};
 use crate::id::NodeId;
 use crate::job::{Demand, JobSpec};
-use crate::units::{Mib, Milli};
+use crate::units::Milli;
 use crate::view::View;
 
 /// Waiting jobs by shape.
@@ -59,7 +59,7 @@ impl Shapes {
             self.roles.entry(roles_of(spec)).or_default().insert(rank);
             return None;
         };
-        let least = coarse(&gang.demand);
+        let least = gang.demand.coarse();
         let id = match self.ids.get(&least) {
             Some(id) => *id,
             None => self.add_shape(least),
@@ -96,7 +96,7 @@ impl Shapes {
             }
             return;
         };
-        let least = coarse(&gang.demand);
+        let least = gang.demand.coarse();
         let Some(&id) = self.ids.get(&least) else {
             return;
         };
@@ -246,12 +246,4 @@ fn list(shape: &mut Shape, id: usize, listed: &mut Vec<usize>) {
 
 fn roles_of(spec: &JobSpec) -> Box<[(Demand, u32)]> {
     spec.gangs.iter().map(|gang| (gang.demand.clone(), gang.count)).collect()
-}
-
-/// The demand with memory rounded down to two leading bits: traces have as many memory sizes as
-/// jobs, and a shape must hold many jobs to be of use.
-fn coarse(demand: &Demand) -> Demand {
-    let mem = demand.mem.0;
-    let drop = (32 - mem.leading_zeros()).saturating_sub(2);
-    Demand { mem: Mib(mem >> drop << drop), ..demand.clone() }
 }

@@ -11,7 +11,7 @@ use hostler_core::capacity::Capacity;
 use hostler_core::id::{JobId, NodeId};
 use hostler_core::job::{Demand, JobSpec, Phase};
 use hostler_core::state::Change;
-use hostler_core::units::{Mib, Time};
+use hostler_core::units::Time;
 use hostler_core::view::View;
 
 use super::class_access::{Class, ClassAccess, Fleet, Rules};
@@ -156,7 +156,7 @@ impl Queue {
         self.times.extend(terms.kept.as_ref().map(|kept| (kept.until, id)));
         let shape = if let [gang] = &*job.spec.gangs {
             let classes = Arc::clone(&terms.plans[0].classes);
-            let shape = self.shape_of((coarse(&gang.demand), classes, terms.kept.is_some()));
+            let shape = self.shape_of((gang.demand.coarse(), classes, terms.kept.is_some()));
             self.shapes[shape].gangs.entry(gang.count).or_default().insert(id);
             Some(shape)
         } else {
@@ -219,12 +219,4 @@ impl Shape {
             self.bound = self.bound.saturating_add(slots);
         }
     }
-}
-
-/// The demand with memory rounded down to two leading bits: traces have as many memory sizes as
-/// jobs, and a shape must hold many jobs to be of use.
-fn coarse(demand: &Demand) -> Demand {
-    let mem = demand.mem.0;
-    let drop = (32 - mem.leading_zeros()).saturating_sub(2);
-    Demand { mem: Mib(mem >> drop << drop), ..demand.clone() }
 }
