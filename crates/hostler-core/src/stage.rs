@@ -16,6 +16,11 @@ pub trait Order: Send {
     /// [`Order::changes_at`] tells. That of a running job is looked at when it is needed.
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
 
+    /// Whether keys change by time alone at all. Only then [`Order::changes_at`] is asked.
+    fn is_timed(&self) -> bool {
+        false
+    }
+
     /// When the key of a job changes next by time alone: because it has waited, or has been served,
     /// for so long. None when only facts change it. The policy is asked at that time. Of a job that
     /// starts just now its phase tells; its lease is not there yet.

@@ -24,6 +24,10 @@ impl Order for TwoQueues {
         i64::from(view.served(job) >= THRESHOLD)
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
         let left = THRESHOLD.checked_sub(view.served(job)).filter(|left| *left > 0)?;
         let gpus = u64::from(job.spec.gpus().max(1));
@@ -50,6 +54,10 @@ impl Order for Ageing {
     fn key(&self, view: &View<'_>, job: &Job) -> i64 {
         let waited = view.now().since(job.submitted).0 / AGE;
         -i64::from(job.spec.priority) - waited as i64
+    }
+
+    fn is_timed(&self) -> bool {
+        true
     }
 
     fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {

@@ -90,6 +90,9 @@ impl Backlog {
     /// Asks for a question at the time at which a rank changes next. Those who start now count
     /// too: nothing may happen before their time has come.
     pub(super) fn wake_in_time(&mut self, view: &View<'_>, order: &dyn Order, plan: &mut Plan<'_>) {
+        if !order.is_timed() {
+            return;
+        }
         for decision in plan.decisions() {
             if let Decision::Start { lease, job, .. } = decision {
                 let job = view.job(*job).expect("a waiting job is not over");
@@ -170,6 +173,9 @@ impl Backlog {
 
     /// Notes when the rank of a job that waits or runs changes next.
     fn note_time(&mut self, view: &View<'_>, order: &dyn Order, id: JobId) {
+        if !order.is_timed() {
+            return;
+        }
         let ranked = |job: &&Job| job.phase == Phase::Pending || job.lease().is_some();
         let at = view.job(id).filter(ranked).and_then(|job| order.changes_at(view, job));
         self.times.set(id, at);

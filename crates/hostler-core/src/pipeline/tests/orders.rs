@@ -47,6 +47,10 @@ impl Order for Ageing {
         -i64::from(job.spec.priority) - age as i64
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
         let age = view.now().since(job.submitted).0 / STEP;
         job.lease().is_none().then(|| job.submitted + Span((age + 1) * STEP))
@@ -63,6 +67,10 @@ impl Order for TwoQueues {
     fn key(&self, view: &View<'_>, job: &Job) -> i64 {
         self.0.one_more();
         i64::from(view.served(job) >= ENOUGH)
+    }
+
+    fn is_timed(&self) -> bool {
+        true
     }
 
     fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
