@@ -82,9 +82,10 @@ impl Desk {
                 self.add_group(group.clone());
             }
         }
+        let names = self.names();
         let skipped = lessons.len().saturating_sub(LESSONS_MAX);
         for lesson in &lessons[skipped..] {
-            learner.learn(&self.features_of(lesson), lesson.run);
+            learner.learn(&features_of(&names, lesson), lesson.run);
         }
         self.experience.lessons = lessons;
         for (features, run) in self.own_lessons() {
@@ -113,32 +114,11 @@ impl Desk {
         lessons
     }
 
-    /// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here
-    /// get a number that nobody else has.
-    fn features_of(&self, lesson: &Lesson) -> Features {
-        let unknown = u32::MAX;
-        let tenant = self.tenants.get(&lesson.tenant).map_or(unknown, |tenant| tenant.row.id);
-        let group = self.groups.get(&lesson.group).copied().unwrap_or(unknown);
-        let models = self.state().models();
-        let named = |name: &String| models.iter().position(|model| *model.name == **name);
-        let known = lesson.gpu_models.iter().filter_map(named);
-        let known = known.map(|at| ModelSet::one(ModelId(at as u32)));
-        let models = match lesson.gpu_models.is_empty() {
-            true => Features::of(&lesson.spec).models,
-            false => known.fold(ModelSet::NONE, ModelSet::with),
-        };
-        Features {
-            tenant: TenantId(tenant),
-            group: (!lesson.group.is_empty()).then_some(GroupId(group)),
-            models,
-            ..Features::of(&lesson.spec)
-        }
-    }
-
+    /// The numbers of names, as the state has them: a tenant that was added just now is there.
     fn names(&self) -> Names {
         let mut names = Names::default();
-        for tenant in self.tenants.iter() {
-            names.users.insert(tenant.row.name.clone(), TenantId(tenant.row.id));
+        for (at, tenant) in self.state().tenants().iter().enumerate() {
+            names.users.insert(tenant.name.to_string(), TenantId(at as u32));
         }
         for (name, number) in &self.groups {
             names.groups.insert(name.clone(), GroupId(*number));
@@ -148,4 +128,19 @@ impl Desk {
         }
         names
     }
+}
+
+/// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here get a
+/// number that nobody else has.
+fn features_of(names: &Names, lesson: &Lesson) -> Features {
+    let tenant = names.users.get(&lesson.tenant).copied().unwrap_or(TenantId(u32::MAX));
+    let group = names.groups.get(&lesson.group).copied().unwrap_or(GroupId(u32::MAX));
+    let asked = Features::of(&lesson.spec);
+    let known = lesson.gpu_models.iter().filter_map(|name| names.gpu_models.get(name));
+    let models = match lesson.gpu_models.is_empty() {
+        true => asked.models,
+        false => known.fold(ModelSet::NONE, |set, model| set.with(ModelSet::one(*model))),
+    };
+    let group = (!lesson.group.is_empty()).then_some(group);
+    Features { tenant, group, models, ..asked }
 }
