@@ -130,8 +130,8 @@ impl Desk {
     }
 }
 
-/// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here get a
-/// number that nobody else has.
+/// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here get
+/// a number that nobody else has.
 fn features_of(names: &Names, lesson: &Lesson) -> Features {
     let tenant = names.users.get(&lesson.tenant).copied().unwrap_or(TenantId(u32::MAX));
     let group = names.groups.get(&lesson.group).copied().unwrap_or(GroupId(u32::MAX));
