@@ -5,8 +5,9 @@
 
 use crate::capacity::Capacity;
 use crate::cluster::{Health, Node, Power};
-use crate::id::ModelId;
+use crate::id::{JobId, ModelId};
 use crate::job::{Demand, JobSpec, Locality};
+use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::stage::{Place, place_job};
 use crate::view::View;
@@ -52,6 +53,19 @@ impl EmptyCluster {
             self.nodes = view.nodes().len();
             self.empty = None;
         }
+    }
+
+    /// Whether a waiting job can ever run here, placed by the rule; one that cannot is turned away.
+    pub fn admits(
+        &mut self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        id: JobId,
+        spec: &JobSpec,
+        place: &dyn Place,
+    ) -> bool {
+        let objection = self.objection(view, spec, place);
+        objection.is_none_or(|reason| plan.turn_away(id, reason).is_err())
     }
 
     /// Why the job can never run, if so. Several roles must fit the empty cluster together, placed

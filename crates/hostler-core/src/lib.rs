@@ -31,6 +31,7 @@ pub mod reason;
 pub mod record;
 pub mod registry;
 pub mod replay;
+pub mod shapes;
 pub mod solve;
 pub mod stage;
 pub mod state;

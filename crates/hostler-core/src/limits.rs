@@ -17,6 +17,10 @@ pub const HEAT_BUCKETS_MAX: usize = 128;
 /// Nodes in a cluster: the largest published clusters have some ten thousand.
 pub const NODES_MAX: usize = 1_000_000;
 
+/// Freed nodes that are counted one by one for each shape of job; for more of them a bound over the
+/// whole cluster costs less.
+pub const FREED_COUNTED_MAX: usize = 64;
+
 /// Roles in one job: parameter server, worker, chief, evaluator and as many again.
 pub const GANGS_PER_JOB_MAX: usize = 8;
 

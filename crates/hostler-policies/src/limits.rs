@@ -21,10 +21,6 @@ pub const OVERDUE_MIN: Span = Span::from_secs(1);
 /// each costs a look at every node that frees something.
 pub const HOPELESS_MAX: usize = 16;
 
-/// Freed nodes that are counted one by one for each shape of job; for more of them a bound over the
-/// whole cluster costs less.
-pub const FREED_COUNTED_MAX: usize = 64;
-
 /// What a constraint of an allocation may be broken by: shares are doubles that went through sums
 /// over thousands of jobs.
 pub const FEASIBLE_MAX: f64 = 1e-6;

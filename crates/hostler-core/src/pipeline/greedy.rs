@@ -34,26 +34,8 @@ impl Pipeline {
         plan: &Plan<'_>,
     ) -> BinaryHeap<Candidate> {
         let Cache { shapes, backlog, .. } = &mut self.cache;
-        let mut listed = Vec::new();
-        for id in shapes.follow(view, backlog, news) {
-            shapes.list(id, &mut listed);
-        }
-        shapes.freed(plan.free(), &news.freed, &mut listed);
-        if news.all {
-            let all: Vec<usize> = shapes.all().collect();
-            all.into_iter().for_each(|id| shapes.list(id, &mut listed));
-        }
-        let mut heap = BinaryHeap::new();
-        for id in listed {
-            let shape = shapes.get(id);
-            shape.listed = false;
-            for (count, jobs) in shape.gangs.range(..=shape.bound) {
-                let head = jobs.first().map(|rank| Reverse((*rank, ShapeQueue::Shape(id, *count))));
-                heap.extend(head);
-            }
-        }
-        heap.extend(shapes.role_heads().map(Reverse));
-        heap
+        shapes.follow(view, backlog, news);
+        shapes.gained(plan.free(), news).into_iter().map(Reverse).collect()
     }
 
     /// Tries one job of a shape; the answer is the next of its queue that is worth trying.
@@ -65,7 +47,7 @@ impl Pipeline {
         id: usize,
         count: u32,
     ) -> Option<Rank> {
-        let shape = self.cache.shapes.get(id);
+        let shape = self.cache.shapes.get_mut(id);
         shape.bound = shape.bound.min(plan.free().slots_bound(&shape.least));
         if shape.bound < count {
             return None;

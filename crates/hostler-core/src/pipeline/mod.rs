@@ -96,7 +96,7 @@ pub struct Cache {
     backlog: Backlog,
     empty_cluster: EmptyCluster,
     blocked: Option<strict::Blocked>,
-    shapes: shapes::Shapes,
+    shapes: shapes::ShapeQueues,
     /// Memory for looks ahead; what is in it means nothing.
     spare: Capacity,
 }
@@ -147,10 +147,7 @@ impl Pipeline {
                 // day is no promise.
                 ShareRule::Requests | ShareRule::Packed => asked(view, *id),
             };
-            match empty_cluster.objection(view, spec, place) {
-                Some(reason) => plan.turn_away(*id, reason).is_err(),
-                None => true,
-            }
+            empty_cluster.admits(view, plan, *id, spec, place)
         });
     }
 }

@@ -1,27 +1,20 @@
-//! Waiting jobs by what they ask for.
-//!
-//! Jobs whose tasks ask for the same form a shape. When a task of a shape fits nowhere, no job of
-//! the shape can start, and only a node that frees something can change that. So each shape keeps
-//! a bound on how many of its tasks fit: exact when a search failed, raised by what freed nodes
-//! hold, never too low. A pass over a long queue costs the shapes that may have gained, not the
-//! queue.
+//! The backlog by what jobs ask for: jobs with one role by shape, the others by all their roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::backlog::{Backlog, BacklogChanges, Rank};
-use crate::capacity::{Capacity, NodeFree};
+use crate::capacity::Capacity;
 use crate::id::NodeId;
 use crate::job::{Demand, JobSpec};
-use crate::units::Milli;
+use crate::shapes::{Shape, Shapes};
 use crate::view::View;
 
-/// Waiting jobs by shape.
+/// Queues of jobs that ask for the same.
 #[derive(Default)]
-pub(super) struct Shapes {
-    ids: BTreeMap<Demand, usize>,
-    shapes: Vec<Shape>,
-    unused: Vec<usize>,
+pub(super) struct ShapeQueues {
+    /// Any shape may go anywhere.
+    shapes: Shapes<(), Rank>,
     /// Jobs with several roles by all that they ask for, each best first.
     roles: BTreeMap<Box<[(Demand, u32)]>, BTreeSet<Rank>>,
 }
@@ -34,55 +27,14 @@ pub(super) enum ShapeQueue {
     Roles,
 }
 
-/// Jobs whose tasks ask for the same, but for the lower digits of memory.
-pub(super) struct Shape {
-    /// What every job of the shape asks for at least.
-    pub(super) least: Demand,
-    /// At most this many tasks fit.
-    pub(super) bound: u32,
-    /// Jobs by number of tasks, each best first.
-    pub(super) gangs: BTreeMap<u32, BTreeSet<Rank>>,
-    pub(super) listed: bool,
-}
-
-/// Freed nodes that are counted one by one.
-const NODES_COUNTED_MAX: usize = 64;
-
-impl Shapes {
-    fn clear(&mut self) {
-        *self = Shapes::default();
-    }
-
+impl ShapeQueues {
     /// Adds a job; the answer is its shape, unless it has several roles.
     fn add(&mut self, rank: Rank, spec: &JobSpec) -> Option<usize> {
         let [gang] = &*spec.gangs else {
             self.roles.entry(roles_of(spec)).or_default().insert(rank);
             return None;
         };
-        let least = gang.demand.coarse();
-        let id = match self.ids.get(&least) {
-            Some(id) => *id,
-            None => self.add_shape(least),
-        };
-        self.shapes[id].gangs.entry(gang.count).or_default().insert(rank);
-        Some(id)
-    }
-
-    fn add_shape(&mut self, least: Demand) -> usize {
-        let shape =
-            Shape { least: least.clone(), bound: u32::MAX, gangs: BTreeMap::new(), listed: false };
-        let id = match self.unused.pop() {
-            Some(id) => {
-                self.shapes[id] = shape;
-                id
-            }
-            None => {
-                self.shapes.push(shape);
-                self.shapes.len() - 1
-            }
-        };
-        self.ids.insert(least, id);
-        id
+        Some(self.shapes.add(gang, (), rank))
     }
 
     fn remove(&mut self, rank: Rank, spec: &JobSpec) {
@@ -96,49 +48,53 @@ impl Shapes {
             }
             return;
         };
-        let least = gang.demand.coarse();
-        let Some(&id) = self.ids.get(&least) else {
-            return;
-        };
-        let shape = &mut self.shapes[id];
-        if let Some(jobs) = shape.gangs.get_mut(&gang.count) {
-            jobs.remove(&rank);
-            if jobs.is_empty() {
-                shape.gangs.remove(&gang.count);
-            }
-        }
-        if shape.gangs.is_empty() {
-            self.ids.remove(&least);
-            self.unused.push(id);
-        }
+        self.shapes.remove(gang, (), rank);
     }
 
-    pub(super) fn get(&mut self, id: usize) -> &mut Shape {
-        &mut self.shapes[id]
+    pub(super) fn get_mut(&mut self, id: usize) -> &mut Shape<(), Rank> {
+        self.shapes.get_mut(id)
     }
 
-    /// Takes in who left and who came; the answer is the shapes of those who came.
-    pub(super) fn follow(
-        &mut self,
-        view: &View<'_>,
-        backlog: &Backlog,
-        news: &BacklogChanges,
-    ) -> Vec<usize> {
+    /// Takes in who left and who came, and lists the shapes of those who came.
+    pub(super) fn follow(&mut self, view: &View<'_>, backlog: &Backlog, news: &BacklogChanges) {
         if news.all {
-            self.clear();
+            *self = ShapeQueues::default();
         }
         for (rank, spec) in &news.left {
             self.remove(*rank, spec);
         }
-        let came = news.came.iter();
-        let came = came.filter_map(|rank| self.add(*rank, backlog.spec(view, rank.1)));
-        came.collect()
+        for rank in &news.came {
+            if let Some(shape) = self.add(*rank, backlog.spec(view, rank.1)) {
+                self.shapes.list(shape);
+            }
+        }
+    }
+
+    /// The heads of the queues that may fit and may have gained since the last question.
+    pub(super) fn gained(
+        &mut self,
+        free: &Capacity,
+        news: &BacklogChanges,
+    ) -> Vec<(Rank, ShapeQueue)> {
+        self.shapes.freed(free, &news.freed, |(), _| true);
+        let mut heads: Vec<(Rank, ShapeQueue)> = self.role_heads().collect();
+        for id in self.shapes.take_listed() {
+            let queues = self.shapes.get(id).heads();
+            heads.extend(queues.map(|(count, rank)| (rank, ShapeQueue::Shape(id, count))));
+        }
+        heads
+    }
+
+    /// Raises the bounds of shapes that fit what nodes have freed, for a pass that looks at all.
+    pub(super) fn raise_bounds(&mut self, free: &Capacity, nodes: &[NodeId]) {
+        self.shapes.freed(free, nodes, |(), _| true);
+        self.shapes.take_listed();
     }
 
     /// The best job of every queue.
     pub(super) fn heads(&self) -> impl Iterator<Item = (Rank, ShapeQueue)> {
-        let shapes = self.ids.values().flat_map(|&id| {
-            let queues = self.shapes[id].gangs.iter();
+        let shapes = self.shapes.ids().flat_map(|id| {
+            let queues = self.shapes.get(id).gangs.iter();
             queues.filter_map(move |(count, jobs)| {
                 Some((*jobs.first()?, ShapeQueue::Shape(id, *count)))
             })
@@ -147,7 +103,7 @@ impl Shapes {
     }
 
     /// The best of the jobs with several roles, one for each list of roles.
-    pub(super) fn role_heads(&self) -> impl Iterator<Item = (Rank, ShapeQueue)> {
+    fn role_heads(&self) -> impl Iterator<Item = (Rank, ShapeQueue)> {
         self.roles.values().filter_map(|jobs| Some((*jobs.first()?, ShapeQueue::Roles)))
     }
 
@@ -175,72 +131,11 @@ impl Shapes {
 
     fn after(&self, queue: ShapeQueue, rank: Rank, spec: &JobSpec) -> impl Iterator<Item = Rank> {
         let jobs = match queue {
-            ShapeQueue::Shape(id, count) => self.shapes[id].gangs.get(&count),
+            ShapeQueue::Shape(id, count) => self.shapes.get(id).gangs.get(&count),
             ShapeQueue::Roles => self.roles.get(&roles_of(spec)),
         };
         let after = (Bound::Excluded(rank), Bound::Unbounded);
         jobs.into_iter().flat_map(move |jobs| jobs.range(after).copied())
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = usize> {
-        self.ids.values().copied()
-    }
-
-    /// Raises the bounds of shapes that fit what nodes have freed, and lists those with a job that
-    /// may start now.
-    pub(super) fn freed(&mut self, free: &Capacity, nodes: &[NodeId], listed: &mut Vec<usize>) {
-        if nodes.len() > NODES_COUNTED_MAX {
-            self.bound_anew(free, listed);
-            return;
-        }
-        for node in nodes {
-            self.freed_one(free, *node, listed);
-        }
-    }
-
-    /// Raises the bounds of shapes that fit what nodes have freed.
-    pub(super) fn raise_bounds(&mut self, free: &Capacity, nodes: &[NodeId]) {
-        let mut listed = Vec::new();
-        self.freed(free, nodes, &mut listed);
-        listed.into_iter().for_each(|id| self.shapes[id].listed = false);
-    }
-
-    fn freed_one(&mut self, free: &Capacity, node: NodeId, listed: &mut Vec<usize>) {
-        let end = Demand { gpu: Milli(free.largest_gpu(node).0 + 1), ..Demand::default() };
-        let NodeFree { cpu, mem, .. } = *free.node(node);
-        let able = self.ids.range(..end).filter(|(least, _)| least.cpu <= cpu && least.mem <= mem);
-        for (_, &id) in able {
-            let shape = &mut self.shapes[id];
-            let gained = free.slots(node, &shape.least, u32::MAX);
-            if gained > 0 {
-                shape.bound = shape.bound.saturating_add(gained);
-                list(shape, id, listed);
-            }
-        }
-    }
-
-    /// When many nodes are free at once, a bound over the whole cluster costs less than a count of
-    /// each.
-    fn bound_anew(&mut self, free: &Capacity, listed: &mut Vec<usize>) {
-        for &id in self.ids.values() {
-            let shape = &mut self.shapes[id];
-            shape.bound = free.slots_bound(&shape.least);
-            list(shape, id, listed);
-        }
-    }
-
-    /// Puts a shape on the list of those to look at, once.
-    pub(super) fn list(&mut self, id: usize, listed: &mut Vec<usize>) {
-        list(&mut self.shapes[id], id, listed);
-    }
-}
-
-fn list(shape: &mut Shape, id: usize, listed: &mut Vec<usize>) {
-    let smallest = shape.gangs.first_key_value().map(|(count, _)| *count);
-    let hopeful = smallest.is_some_and(|count| count <= shape.bound);
-    if hopeful && !shape.listed {
-        shape.listed = true;
-        listed.push(id);
     }
 }
 

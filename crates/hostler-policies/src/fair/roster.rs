@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hostler_core::admit::EmptyCluster;
 use hostler_core::id::{JobId, ModelId, ModelSet};
 use hostler_core::job::{Demand, Gang, Job, JobSpec, Models, Phase};
+use hostler_core::plan::Plan;
 use hostler_core::reason::Reason;
 use hostler_core::table::IdWindow;
 use hostler_core::view::View;
@@ -106,11 +107,14 @@ impl Roster {
         others.filter_map(move |id| view.job(*id))
     }
 
-    /// Why a job can never run here, if so.
-    pub(super) fn objection(&mut self, view: &View<'_>, job: &Job) -> Option<Reason> {
-        let objection = self.empty_cluster.objection(view, &job.spec, &BestFit);
-        let nowhere = |row: &RosterEntry| row.rates.iter().all(|rate| *rate <= 0.0);
-        objection.or_else(|| self.row(job.id).is_some_and(nowhere).then_some(Reason::NoSuchModel))
+    /// Turns a waiting job away that can never run here.
+    pub(super) fn admit(&mut self, view: &View<'_>, plan: &mut Plan<'_>, job: &Job) {
+        if !self.empty_cluster.admits(view, plan, job.id, &job.spec, &BestFit) {
+            return;
+        }
+        if self.row(job.id).is_some_and(|row| row.rates.iter().all(|rate| *rate <= 0.0)) {
+            plan.turn_away(job.id, Reason::NoSuchModel).expect("a waiting job can be turned away");
+        }
     }
 }
 

@@ -113,9 +113,7 @@ impl Rounds {
             if job.reason != Reason::New {
                 continue;
             }
-            if let Some(reason) = self.roster.objection(view, job) {
-                plan.turn_away(*id, reason).expect("a waiting job can be turned away");
-            }
+            self.roster.admit(view, plan, job);
         }
     }
 

@@ -46,10 +46,7 @@ impl News {
         );
         came.retain(|id| {
             let job = view.job(*id).expect("a waiting job is not over");
-            match self.empty_cluster.objection(view, &job.spec, place) {
-                Some(reason) => plan.turn_away(*id, reason).is_err(),
-                None => true,
-            }
+            self.empty_cluster.admits(view, plan, *id, &job.spec, place)
         });
         came
     }

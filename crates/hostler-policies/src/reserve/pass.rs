@@ -64,11 +64,12 @@ impl Reserving {
     fn turn_away(&mut self, pass: &mut Pass<'_>, news: &mut News, plan: &mut Plan<'_>) {
         let (empty_cluster, queue) = (&mut self.fleet.empty_cluster, &self.queue);
         news.came.retain(|id| {
-            let objection = empty_cluster.objection(pass.view, &queue.get(*id).spec, &BestFit);
-            let Some(reason) = objection else { return true };
-            plan.turn_away(*id, reason).expect("a waiting job can be turned away");
-            pass.gone.insert(*id);
-            false
+            let admitted =
+                empty_cluster.admits(pass.view, plan, *id, &queue.get(*id).spec, &BestFit);
+            if !admitted {
+                pass.gone.insert(*id);
+            }
+            admitted
         });
     }
 
@@ -95,10 +96,8 @@ impl Reserving {
         let mut heap: BinaryHeap<Candidate> =
             self.queue.complex.iter().map(|id| Reverse((*id, None))).collect();
         for id in self.queue.gained(pass.view, plan.free(), news) {
-            let shape = self.queue.shape(id);
-            for (count, jobs) in shape.gangs.range(..=shape.bound) {
-                heap.extend(jobs.first().map(|job| Reverse((*job, Some((id, *count))))));
-            }
+            let heads = self.queue.shapes.get(id).heads();
+            heap.extend(heads.map(|(count, job)| Reverse((job, Some((id, count))))));
         }
         while let Some(Reverse((id, queue))) = heap.pop() {
             match queue {
@@ -123,13 +122,13 @@ impl Reserving {
         id: JobId,
         (at, count): (usize, u32),
     ) -> Option<JobId> {
-        let shape = self.queue.shape(at);
+        let shape = self.queue.shapes.get_mut(at);
         shape.bound = shape.bound.min(plan.free().slots_bound(&shape.least));
         if shape.bound < count {
             return None;
         }
         let role = Role { gang: 0, demand: &shape.least, count };
-        let room = room(&self.fleet, plan.free(), role, &shape.classes);
+        let room = room(&self.fleet, plan.free(), role, &shape.access.classes);
         if room < count {
             shape.bound = room;
             return None;
@@ -139,7 +138,7 @@ impl Reserving {
         // Where memory alone was in the way, a job that asks for less may fit.
         let may_fit =
             |next: &&JobId| started || self.queue.get(**next).spec.gangs[0].demand.mem < mem;
-        let jobs = self.queue.jobs(at, count);
+        let jobs = self.queue.shapes.get(at).gangs.get(&count)?;
         jobs.range((Bound::Excluded(id), Bound::Unbounded)).find(may_fit).copied()
     }
 

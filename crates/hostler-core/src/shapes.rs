@@ -1,0 +1,184 @@
+//! Waiting jobs by what a task of theirs asks for.
+//!
+//! Jobs whose tasks ask for the same, and may go to the same nodes, form a shape. When a task of a
+//! shape fits nowhere, no job of the shape can start, and only a node that frees something can
+//! change that. So each shape keeps a bound on how many of its tasks fit: exact when a search
+//! failed, raised by what freed nodes hold, never too low. A pass over a long queue costs the
+//! shapes that may have gained, not the queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::capacity::{Capacity, NodeFree};
+use crate::id::NodeId;
+use crate::job::{Demand, Gang};
+use crate::limits::FREED_COUNTED_MAX;
+use crate::units::Milli;
+
+/// Waiting jobs by shape: `A` says where a shape may go, `R` is the rank of a job.
+pub struct Shapes<A, R> {
+    ids: BTreeMap<(Demand, A), usize>,
+    shapes: Vec<Shape<A, R>>,
+    unused: Vec<usize>,
+    /// Shapes with a job that may start, each once.
+    listed: Vec<usize>,
+}
+
+/// Jobs whose tasks ask for the same, but for the lower digits of memory.
+pub struct Shape<A, R> {
+    /// What every job of the shape asks for at least.
+    pub least: Demand,
+    /// Where it may go.
+    pub access: A,
+    /// At most this many tasks fit.
+    pub bound: u32,
+    /// Jobs by number of tasks, each best first.
+    pub gangs: BTreeMap<u32, BTreeSet<R>>,
+    listed: bool,
+}
+
+impl<A, R> Default for Shapes<A, R> {
+    fn default() -> Shapes<A, R> {
+        let (shapes, unused, listed) = (Vec::new(), Vec::new(), Vec::new());
+        Shapes { ids: BTreeMap::new(), shapes, unused, listed }
+    }
+}
+
+impl<A: Ord + Clone, R: Ord + Copy> Shapes<A, R> {
+    /// Adds a job with one role; the answer is its shape.
+    pub fn add(&mut self, gang: &Gang, access: A, rank: R) -> usize {
+        let key = (gang.demand.coarse(), access);
+        let id = match self.ids.get(&key) {
+            Some(id) => *id,
+            None => self.add_shape(key),
+        };
+        self.shapes[id].gangs.entry(gang.count).or_default().insert(rank);
+        id
+    }
+
+    fn add_shape(&mut self, key: (Demand, A)) -> usize {
+        let (least, access) = key.clone();
+        let mut shape =
+            Shape { least, access, bound: u32::MAX, gangs: BTreeMap::new(), listed: false };
+        let id = match self.unused.pop() {
+            Some(id) => {
+                // The number may still be on the list, on behalf of the shape before.
+                shape.listed = self.shapes[id].listed;
+                self.shapes[id] = shape;
+                id
+            }
+            None => {
+                self.shapes.push(shape);
+                self.shapes.len() - 1
+            }
+        };
+        self.ids.insert(key, id);
+        id
+    }
+
+    /// Removes a job that waits no more, and its shape when it was the last of it.
+    pub fn remove(&mut self, gang: &Gang, access: A, rank: R) {
+        let key = (gang.demand.coarse(), access);
+        let Some(&id) = self.ids.get(&key) else { return };
+        let shape = &mut self.shapes[id];
+        if let Some(jobs) = shape.gangs.get_mut(&gang.count) {
+            jobs.remove(&rank);
+            if jobs.is_empty() {
+                shape.gangs.remove(&gang.count);
+            }
+        }
+        if shape.gangs.is_empty() {
+            self.ids.remove(&key);
+            self.unused.push(id);
+        }
+    }
+
+    /// A shape by its number.
+    pub fn get(&self, id: usize) -> &Shape<A, R> {
+        &self.shapes[id]
+    }
+
+    /// A shape by its number, to lower its bound.
+    pub fn get_mut(&mut self, id: usize) -> &mut Shape<A, R> {
+        &mut self.shapes[id]
+    }
+
+    /// The numbers of all shapes.
+    pub fn ids(&self) -> impl Iterator<Item = usize> {
+        self.ids.values().copied()
+    }
+
+    /// Raises the bounds of shapes that fit what nodes have freed, and lists those with a job that
+    /// may start now. `may_use` tells whether a shape may go to a node.
+    pub fn freed(
+        &mut self,
+        free: &Capacity,
+        nodes: &[NodeId],
+        may_use: impl Fn(&A, NodeId) -> bool,
+    ) {
+        if nodes.len() > FREED_COUNTED_MAX {
+            return self.bound_anew(free);
+        }
+        for node in nodes {
+            self.freed_one(free, *node, &may_use);
+        }
+    }
+
+    fn freed_one(&mut self, free: &Capacity, node: NodeId, may_use: &impl Fn(&A, NodeId) -> bool) {
+        let end = Milli(free.largest_gpu(node).0 + 1);
+        let NodeFree { cpu, mem, .. } = *free.node(node);
+        // Shapes stand in order of what they ask for, GPUs first.
+        for ((least, access), &id) in &self.ids {
+            if least.gpu >= end {
+                break;
+            }
+            if least.cpu > cpu || least.mem > mem || !may_use(access, node) {
+                continue;
+            }
+            let gained = free.slots(node, least, u32::MAX);
+            if gained > 0 {
+                let shape = &mut self.shapes[id];
+                shape.bound = shape.bound.saturating_add(gained);
+                list(shape, id, &mut self.listed);
+            }
+        }
+    }
+
+    /// When many nodes are free at once, a bound over the whole cluster costs less than a count of
+    /// each.
+    fn bound_anew(&mut self, free: &Capacity) {
+        for &id in self.ids.values() {
+            let shape = &mut self.shapes[id];
+            shape.bound = free.slots_bound(&shape.least);
+            list(shape, id, &mut self.listed);
+        }
+    }
+
+    /// Puts a shape on the list of those to look at, once, if a job of it may start.
+    pub fn list(&mut self, id: usize) {
+        list(&mut self.shapes[id], id, &mut self.listed);
+    }
+
+    /// The shapes listed since the last time.
+    pub fn take_listed(&mut self) -> Vec<usize> {
+        let listed = std::mem::take(&mut self.listed);
+        listed.iter().for_each(|id| self.shapes[*id].listed = false);
+        listed
+    }
+}
+
+impl<A, R: Ord + Copy> Shape<A, R> {
+    /// The best job of each number of tasks that may fit.
+    pub fn heads(&self) -> impl Iterator<Item = (u32, R)> {
+        let gangs = self.gangs.range(..=self.bound);
+        gangs.filter_map(|(count, jobs)| Some((*count, *jobs.first()?)))
+    }
+}
+
+fn list<A, R>(shape: &mut Shape<A, R>, id: usize, listed: &mut Vec<usize>) {
+    let smallest = shape.gangs.first_key_value().map(|(count, _)| *count);
+    let hopeful = smallest.is_some_and(|count| count <= shape.bound);
+    if hopeful && !shape.listed {
+        shape.listed = true;
+        listed.push(id);
+    }
+}
