@@ -157,6 +157,7 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::AbilitiesChanged { .. }
         | Event::Paused { .. }
         | Event::PolicyChanged { .. }
+        | Event::PolicyBroke { .. }
         | Event::RoundEnded => Ok(()),
     }
 }

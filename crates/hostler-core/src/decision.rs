@@ -64,7 +64,7 @@ pub enum Decision {
         /// The new way.
         layout: Layout,
     },
-    /// Switch an empty node off, or on again.
+    /// Let an empty node sleep, or wake it.
     SetPower {
         /// The node.
         node: NodeId,

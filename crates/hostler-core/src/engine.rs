@@ -7,17 +7,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::border;
 use crate::capacity::Refusal;
 use crate::decision::{Decision, StopHow, StopWhy};
 use crate::event::{Event, Outcome};
-use crate::job::{Job, Phase};
+use crate::job::Job;
 use crate::limits::{STEPS_PER_INSTANT_MAX, STOP_ATTEMPTS_MAX};
 use crate::observe::{observed, unfit};
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Finished, Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
 use crate::predict::{EstimateSource, Observed, Predict};
 use crate::record::Record;
-use crate::solve::SolverQuestion;
+use crate::solve::{Solve, SolverQuestion};
 use crate::state::{ClusterState, Snapshot};
 use crate::units::{Span, Time};
 use crate::verify::{Violation, verify};
@@ -42,8 +43,6 @@ pub struct Engine<Watcher> {
     input: Option<OpenInput>,
     /// Whether something happened that the policy has not been asked about.
     policy_due: bool,
-    /// Whether the policy is not to be asked.
-    muted: bool,
     steps_at_instant: u32,
     events: u64,
 }
@@ -79,7 +78,6 @@ impl<Watcher: Watch> Engine<Watcher> {
             watch,
             input: None,
             policy_due: false,
-            muted: false,
             steps_at_instant: 0,
             events: 0,
         }
@@ -131,12 +129,6 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Puts another policy in place, as a restart would.
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>) {
         self.policy = policy;
-        self.muted = false;
-    }
-
-    /// Asks the policy no more until another one is in place: only housekeeping goes on.
-    pub fn mute(&mut self) {
-        self.muted = true;
     }
 
     /// Whose run times the policy goes by.
@@ -167,7 +159,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// The time by which the engine wants to be called, if nothing happens before.
     pub fn wake(&self) -> Option<Time> {
         let round = match self.policy.cadence() {
-            Cadence::Rounds(span) if !self.muted => self.next_round(span),
+            Cadence::Rounds(span) if !self.state.nobody_decides() => self.next_round(span),
             Cadence::Rounds(_) | Cadence::EveryEvent => None,
         };
         let state = &self.state;
@@ -194,21 +186,31 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Answers a solver's question on the state as it is, if the policy has asked one.
     ///
     /// A host whose time goes on does the same on a thread, with [`Engine::question_to_solver`].
-    pub fn solve(&mut self) -> Option<Event> {
-        let based_on = self.state.solve_asked()?;
-        let solution = Arc::new(self.policy.solver()?.solve(&View::new(&self.state)));
-        Some(Event::Solved { based_on, solution })
-    }
-
-    /// Whether the policy has asked a solver and can be given one: the step that it asked at.
-    pub fn wants_solver(&self) -> Option<u64> {
-        self.state.solve_asked().filter(|_| self.policy.solver().is_some())
+    pub fn solve(&mut self) -> Result<Option<Event>, Violation> {
+        let Some((based_on, mut solver)) = self.solver()? else { return Ok(None) };
+        let solution = guarded(|| solver.solve(&View::new(&self.state)))?;
+        let answer = Event::Solved { based_on, solution: Arc::new(solution) };
+        self.check_answer(&answer)?;
+        Ok(Some(answer))
     }
 
     /// A solver's question on a clone of the state, if the policy has asked one.
-    pub fn question_to_solver(&self) -> Option<SolverQuestion> {
-        let based_on = self.state.solve_asked()?;
-        Some(SolverQuestion::new(based_on, self.policy.solver()?, self.state.clone()))
+    pub fn question_to_solver(&self) -> Result<Option<SolverQuestion>, Violation> {
+        let asked = self.solver()?;
+        Ok(asked
+            .map(|(based_on, solver)| SolverQuestion::new(based_on, solver, self.state.clone())))
+    }
+
+    /// Whether a solver's answer makes sense; it is no fact of the world, and taken in like one.
+    pub fn check_answer(&self, answer: &Event) -> Result<(), Violation> {
+        border::check(&self.state, answer).map_err(|_| Violation::Answer)
+    }
+
+    /// The solver that the policy has asked, and the step that it asked at.
+    fn solver(&self) -> Result<Option<(u64, Box<dyn Solve>)>, Violation> {
+        let Some(based_on) = self.state.solve_asked() else { return Ok(None) };
+        let solver = guarded(|| self.policy.solver())?;
+        Ok(solver.map(|solver| (based_on, solver)))
     }
 
     /// Moves to the instant of the next facts.
@@ -232,13 +234,13 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Takes in facts of the instant that came together; the state shows them at once. What
     /// predictors believe after them follows behind the last one.
     pub fn take_facts(&mut self, events: Vec<Event>) {
-        if let Some(predict) = &mut self.predict {
-            let believed =
-                events.iter().flat_map(|event| believe(&mut **predict, &self.state, event));
-            let believed: Vec<Event> = believed.collect();
-            self.open_input().beliefs.extend(believed);
+        for event in &events {
+            if let Some(predict) = &mut self.predict {
+                let believed = believe(&mut **predict, &self.state, event);
+                self.open_input().beliefs.extend(believed);
+            }
+            self.apply_fact(event);
         }
-        events.iter().for_each(|event| self.apply_fact(event));
         let input = self.open_input();
         if input.events.is_empty() {
             input.events = events;
@@ -259,7 +261,10 @@ impl<Watcher: Watch> Engine<Watcher> {
             false => self.state.silent_nodes(self.state.now()),
         };
         let silent = silent.into_iter().map(|node| Event::NodeDown { node });
-        for event in beliefs.into_iter().chain(silent) {
+        // What makes no sense is no belief.
+        let sound = beliefs.into_iter().filter(|belief| border::check(&self.state, belief).is_ok());
+        let sound: Vec<Event> = sound.collect();
+        for event in sound.into_iter().chain(silent) {
             self.apply_fact(&event);
             events.push(event);
         }
@@ -288,10 +293,10 @@ impl<Watcher: Watch> Engine<Watcher> {
 
     /// Applies one fact, by itself.
     pub(crate) fn apply_fact(&mut self, event: &Event) {
-        let waiting = self.state.pending().len();
+        let before = self.state.journal.end();
         self.state.apply_event(event, &mut self.watch);
         // What wakes nobody by itself may let others through.
-        self.policy_due |= event.wakes_policy() || self.state.pending().len() > waiting;
+        self.policy_due |= event.wakes_policy() || self.state.journal.queued_since(before);
         self.change_policy(event);
         self.events += 1;
         self.state.drop_settled_starts();
@@ -315,8 +320,7 @@ impl<Watcher: Watch> Engine<Watcher> {
                 break;
             }
         }
-        let (_, free) = plan.finish();
-        self.state.capacity = free;
+        self.state.capacity = plan.finish().free;
         result
     }
 
@@ -329,44 +333,46 @@ impl<Watcher: Watch> Engine<Watcher> {
         if wake.is_none() && self.nothing_due() {
             return Proposal { asked: false, decisions: Vec::new(), violation: None };
         }
-        let violation = match self.plan(wake) {
-            Some(decisions) => match verify(&self.state, &decisions) {
-                Ok(()) => {
-                    return Proposal { asked: wake.is_some(), decisions, violation: None };
-                }
-                Err(violation) => violation,
-            },
-            None => Violation::Panicked,
-        };
-        let decisions = self.plan(None).expect("housekeeping does not panic");
-        Proposal { asked: wake.is_some(), decisions, violation: Some(violation) }
+        let planned = self.plan(wake).and_then(|(decisions, on_trial)| {
+            verify(&self.state, &decisions)?;
+            if on_trial {
+                self.check_free(&decisions)?;
+            }
+            Ok(decisions)
+        });
+        let asked = wake.is_some();
+        match planned {
+            Ok(decisions) => Proposal { asked, decisions, violation: None },
+            Err(violation) => {
+                let (decisions, _) = self.plan(None).expect("housekeeping does not panic");
+                Proposal { asked, decisions, violation: Some(violation) }
+            }
+        }
     }
 
-    /// The decisions of housekeeping and, if it is asked, of the policy; none when it panics.
-    fn plan(&mut self, wake: Option<Wake>) -> Option<Vec<Decision>> {
+    /// The decisions of housekeeping and, if it is asked, of the policy; and whether something was
+    /// free on trial.
+    fn plan(&mut self, wake: Option<Wake>) -> Result<(Vec<Decision>, bool), Violation> {
         let free = std::mem::take(&mut self.state.capacity);
         let mut plan = Plan::new(&self.state, free);
         keep_house(&self.state, &mut plan);
-        let Some(wake) = wake else {
-            let (decisions, free) = plan.finish();
-            self.state.capacity = free;
-            return Some(decisions);
-        };
         let (state, policy) = (&self.state, &mut self.policy);
         // What a panic leaves half done is thrown away: the plan here, the policy by whoever hears
         // of the violation.
-        let decided = catch_unwind(AssertUnwindSafe(move || {
-            policy.decide(&View::new(state), wake, &mut plan);
-            plan.finish()
-        }));
-        match decided {
-            Ok((decisions, free)) => {
-                self.state.capacity = free;
-                Some(decisions)
+        let decided = guarded(move || {
+            if let Some(wake) = wake {
+                policy.decide(&View::new(state), wake, &mut plan);
             }
-            Err(_) => {
+            plan.finish()
+        });
+        match decided {
+            Ok(Finished { decisions, free, on_trial }) => {
+                self.state.capacity = free;
+                Ok((decisions, on_trial))
+            }
+            Err(violation) => {
                 self.state.rebuild_capacity();
-                None
+                Err(violation)
             }
         }
     }
@@ -395,7 +401,7 @@ impl<Watcher: Watch> Engine<Watcher> {
 
     /// Why the policy is to be asked now, if it is.
     fn question(&self) -> Option<Wake> {
-        if self.muted {
+        if self.state.nobody_decides() {
             return None;
         }
         match self.policy.cadence() {
@@ -430,11 +436,20 @@ impl<Watcher: Watch> Engine<Watcher> {
     }
 
     fn change_policy(&mut self, event: &Event) {
-        if let (Event::PolicyChanged { settings }, Some(builder)) = (event, &mut self.builder) {
+        let settings = match event {
+            Event::PolicyChanged { settings } => Some(settings),
+            Event::PolicyBroke { fallback, .. } => fallback.as_ref(),
+            _ => None,
+        };
+        if let (Some(settings), Some(builder)) = (settings, &mut self.builder) {
             self.policy = builder(settings);
-            self.muted = false;
         }
     }
+}
+
+/// Runs what a policy brought along; a panic of it is a violation.
+pub(crate) fn guarded<Answer>(work: impl FnOnce() -> Answer) -> Result<Answer, Violation> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Violation::Panicked)
 }
 
 /// What a predictor believes after a fact that the state has not taken in yet.
@@ -472,7 +487,7 @@ fn profiled(predict: &mut dyn Predict, observed: Option<Observed>) -> Vec<Event>
 /// otherwise now.
 fn learn(predict: &mut dyn Predict, state: &ClusterState, over: &Job, run: Span) -> Vec<Event> {
     let outdated = predict.observe(over.id, &over.spec, run).into_iter();
-    let waiting = outdated.filter_map(|id| state.job(id)).filter(|job| job.phase == Phase::Pending);
+    let waiting = outdated.filter_map(|id| state.job(id)).filter(|job| job.lease().is_none());
     waiting.filter_map(|job| estimated(predict, job)).collect()
 }
 
@@ -486,7 +501,7 @@ fn estimated(predict: &mut dyn Predict, job: &Job) -> Option<Event> {
 fn keep_house(state: &ClusterState, plan: &mut Plan<'_>) {
     for (lease, why) in state.must_stop() {
         // Decided on already is as good.
-        let _ = plan.stop(lease, StopHow::Kill, why);
+        let _ = plan.stop_because(lease, StopHow::Kill, why);
     }
     for lease in state.due() {
         let (how, why) = match (&lease.stop, lease.started) {

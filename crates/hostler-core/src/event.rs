@@ -181,6 +181,14 @@ pub enum Event {
         /// Its settings, as TOML.
         settings: Box<str>,
     },
+    /// The policy broke a rule and is not listened to any more.
+    PolicyBroke {
+        /// What it did, in words.
+        fault: Box<str>,
+        /// Settings of the one that takes over, as TOML. Without one nobody decides until a
+        /// person says who.
+        fallback: Option<Box<str>>,
+    },
     /// Nothing more will come of this round: the next may begin before its time.
     RoundEnded,
 }
@@ -228,6 +236,7 @@ impl Event {
             | Event::Profiled { .. }
             | Event::Solved { .. }
             | Event::PolicyChanged { .. }
+            | Event::PolicyBroke { .. }
             | Event::RoundEnded => true,
         }
     }

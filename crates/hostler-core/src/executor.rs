@@ -40,7 +40,7 @@ pub fn run_with<Watcher: Watch>(
             for decision in engine.step(at, events)? {
                 executor.submit(at, &decision);
             }
-            facts = engine.solve().map(|solved| vec![solved]);
+            facts = engine.solve()?.map(|solved| vec![solved]);
         }
     }
     Ok(())

@@ -31,6 +31,18 @@ pub struct Plan<'a> {
     leases: BTreeSet<LeaseId>,
     /// Nodes that are switched or divided another way.
     changed: BTreeSet<NodeId>,
+    /// Whether something was free on trial at some time: then what is booked may not be free in
+    /// the order of the decisions.
+    on_trial: bool,
+}
+
+/// What a plan comes to.
+pub(crate) struct Finished {
+    pub(crate) decisions: Vec<Decision>,
+    /// The capacity as it was given.
+    pub(crate) free: Capacity,
+    /// Whether something was free on trial at some time.
+    pub(crate) on_trial: bool,
 }
 
 /// A change of the free capacity, to be undone at the end.
@@ -75,6 +87,7 @@ impl<'a> Plan<'a> {
             jobs: BTreeSet::new(),
             leases: BTreeSet::new(),
             changed: BTreeSet::new(),
+            on_trial: false,
         }
     }
 
@@ -133,8 +146,18 @@ impl<'a> Plan<'a> {
         Ok(lease)
     }
 
+    /// Preempts a running or starting job. It goes on some day: only people and limits end jobs.
+    pub fn stop(&mut self, lease: LeaseId, how: StopHow) -> Result<(), PlanError> {
+        self.stop_because(lease, how, StopWhy::Preempted)
+    }
+
     /// Asks a running or starting job to stop.
-    pub fn stop(&mut self, lease: LeaseId, how: StopHow, why: StopWhy) -> Result<(), PlanError> {
+    pub(crate) fn stop_because(
+        &mut self,
+        lease: LeaseId,
+        how: StopHow,
+        why: StopWhy,
+    ) -> Result<(), PlanError> {
         let stoppable = self.state.lease(lease).is_some_and(|lease| lease.stop.is_none());
         if !stoppable {
             return Err(PlanError::Lease(lease));
@@ -261,6 +284,7 @@ impl<'a> Plan<'a> {
     /// Frees a lease's resources for the rest of this question, on trial.
     pub fn lift(&mut self, lease: LeaseId) -> Result<(), PlanError> {
         let lease = self.state.lease(lease).ok_or(PlanError::Lease(lease))?;
+        self.on_trial = true;
         self.free.release(&lease.placement);
         self.moves.push(Move::Lifted(Arc::clone(&lease.placement)));
         Ok(())
@@ -278,6 +302,7 @@ impl<'a> Plan<'a> {
 
     /// Undoes trial moves after `mark`.
     pub fn undo_to(&mut self, mark: usize) {
+        self.on_trial |= self.moves.len() > mark;
         while self.moves.len() > mark {
             match self.moves.pop().expect("there are moves after the mark") {
                 Move::Booked(placement) => self.free.release(&placement),
@@ -288,9 +313,10 @@ impl<'a> Plan<'a> {
         }
     }
 
-    pub(crate) fn finish(mut self) -> (Vec<Decision>, Capacity) {
+    pub(crate) fn finish(mut self) -> Finished {
+        let on_trial = self.on_trial;
         self.undo_to(0);
-        (self.decisions, self.free)
+        Finished { decisions: self.decisions, free: self.free, on_trial }
     }
 
     fn book(&mut self, placement: &Arc<Placement>) -> Result<(), PlanError> {

@@ -55,6 +55,8 @@ pub enum Reason {
     NotThisRound,
     /// Its tenant uses its quota.
     OverQuota,
+    /// It asks for more than the whole quota of its tenant.
+    QuotaTooSmall,
     /// As many jobs of its array as may run at once do.
     ArrayLimit,
     /// It waits for another job.
@@ -105,6 +107,7 @@ impl Reason {
             Reason::Held => "a person holds it",
             Reason::NotThisRound => "its turn is in a later round",
             Reason::OverQuota => "its tenant uses its quota",
+            Reason::QuotaTooSmall => "it asks for more than its tenant's quota",
             Reason::ArrayLimit => "as many of its array run as may at once",
             Reason::After { .. } => "it waits for another job",
             Reason::NeverComes { .. } => "a job that it waited for ended otherwise",
@@ -141,6 +144,7 @@ impl fmt::Display for Reason {
             Reason::Held => write!(f, "held by a person"),
             Reason::NotThisRound => write!(f, "its turn is in a later round"),
             Reason::OverQuota => write!(f, "its tenant uses its quota"),
+            Reason::QuotaTooSmall => write!(f, "it asks for more than its tenant's whole quota"),
             Reason::ArrayLimit => write!(f, "as many of its array run as may at once"),
             Reason::After { job } => write!(f, "it waits for job {}", job.0),
             Reason::NeverComes { after } => {

@@ -7,9 +7,11 @@
 
 use std::sync::Arc;
 
+use crate::engine::guarded;
 use crate::event::Event;
 use crate::state::ClusterState;
 use crate::target::Solution;
+use crate::verify::Violation;
 use crate::view::View;
 
 /// Turns a state into shares of time.
@@ -35,9 +37,11 @@ impl SolverQuestion {
         SolverQuestion { based_on, solver, state }
     }
 
-    /// Solves; what comes out is the fact to take in.
-    pub fn answer(mut self) -> Event {
-        let solution = Arc::new(self.solver.solve(&View::new(&self.state)));
-        Event::Solved { based_on: self.based_on, solution }
+    /// Solves; what comes out is the fact to take in, once it was [checked].
+    ///
+    /// [checked]: crate::engine::Engine::check_answer
+    pub fn answer(mut self) -> Result<Event, Violation> {
+        let solution = guarded(|| self.solver.solve(&View::new(&self.state)))?;
+        Ok(Event::Solved { based_on: self.based_on, solution: Arc::new(solution) })
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::capacity::Refusal;
 use crate::cluster::{Health, Power, Share};
 use crate::decision::Decision;
 use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
@@ -86,6 +87,12 @@ pub enum Violation {
     /// A reason for which nobody is turned away.
     #[error("{0:?} is turned away for what may pass")]
     Passing(JobId),
+    /// The placements are not free together, in the order of the decisions.
+    #[error(transparent)]
+    Taken(#[from] Refusal),
+    /// Its solver gave an answer that makes no sense.
+    #[error("its solver gave an answer that makes no sense")]
+    Answer,
     /// The policy panicked: a bug of it.
     #[error("the policy panicked")]
     Panicked,

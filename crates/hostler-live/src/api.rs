@@ -183,6 +183,10 @@ pub struct PolicyText {
     /// The rule that the policy before it broke, for which this one took over. Only told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub violation: Option<String>,
+    /// Whether it is the culprit itself, with nobody to take over: nothing is started until a
+    /// person sets another. Only told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nobody_decides: bool,
 }
 
 /// A token to be made.

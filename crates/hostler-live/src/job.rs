@@ -132,7 +132,7 @@ pub enum Sharing {
     Never,
     /// It may be packed with others.
     Willing,
-    /// It runs in what others leave.
+    /// As `willing`; policies that tell them apart give it what others leave.
     BestEffort,
 }
 

@@ -143,7 +143,7 @@ pub const POLICY_BYTES_MAX: usize = 64 << 10;
 
 /// Follow-up steps of one batch: a chain of jobs that wait for each other is cut in one, so only
 /// a fault goes on for longer.
-pub const FOLLOW_UPS_MAX: usize = 1_000;
+pub const FOLLOW_UPS_MAX: u32 = 1_000;
 
 /// Tokens, revoked ones included: one for each person and node of a large site.
 pub const TOKENS_MAX: usize = 100_000;

@@ -172,6 +172,16 @@ impl ModelFile {
         serde_json::to_string(self).expect("names and numbers can be written")
     }
 
+    /// The groups that it knows.
+    pub fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
+    /// Whether it was taught about a user.
+    pub fn knows_user(&self, name: &str) -> bool {
+        self.users.iter().any(|user| user == name)
+    }
+
     /// Makes the model ready for jobs of these users, groups and GPU models.
     pub fn bind(&self, names: &Names) -> Trained {
         let users: Vec<_> = self.users.iter().map(|name| names.users.get(name).copied()).collect();
@@ -185,7 +195,7 @@ impl ModelFile {
             let user = found(row.user).map(|place| users[place]);
             let group = found(row.group).map(|place| groups[place]);
             let models = found(row.gpus).map(|place| sets[place]);
-            // A name that is not here is not asked for either.
+            // Nobody here asks for a name that has no number here.
             if user == Some(None) || group == Some(None) || models == Some(None) {
                 continue;
             }

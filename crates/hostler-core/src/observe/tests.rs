@@ -1,7 +1,7 @@
 //! Speeds of stays that end: when they can be told, and what they are.
 
 use super::{observed, unfit};
-use crate::decision::{StopHow, StopWhy};
+use crate::decision::StopHow;
 use crate::event::Outcome;
 use crate::id::{LeaseId, ModelId, ProfileKey};
 use crate::predict::Observed;
@@ -49,7 +49,7 @@ fn loading_and_saving_are_no_work() {
     world.step(30, vec![stopped(0, Outcome::Interrupted, 8, 0)], vec![]);
     world.run(40, 0, tasks(0, 2, &[0, 1]));
     let save = Act::new(|_, plan| {
-        plan.stop(LeaseId(1), StopHow::Checkpoint, StopWhy::Preempted).unwrap();
+        plan.stop(LeaseId(1), StopHow::Checkpoint).unwrap();
     });
     world.step(50, vec![], vec![save]);
     world.step(59, vec![], vec![]);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::backlog::{BacklogChanges, Rank};
 use super::{Cache, Head, Pipeline, explain, explain_newcomers};
 use crate::capacity::Capacity;
-use crate::decision::{StopHow, StopWhy};
+use crate::decision::StopHow;
 use crate::fit_bound::FitBound;
 use crate::id::LeaseId;
 use crate::job::JobSpec;
@@ -47,10 +47,9 @@ impl Pipeline {
     pub(super) fn by_rank(&mut self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
         let Cache { shapes, backlog, .. } = &mut self.cache;
         shapes.follow(view, backlog, news);
-        if matches!(self.cadence, Cadence::Rounds(_)) {
-            // Passes between rounds go by the bounds of shapes.
-            shapes.raise_bounds(plan.free(), &news.freed);
-        }
+        // Passes between rounds go by the bounds of shapes; without rounds there are none.
+        let between = matches!(self.cadence, Cadence::Rounds(_));
+        shapes.raise_bounds(plan.free(), if between { &news.freed } else { &[] });
         let spare = std::mem::take(&mut self.cache.spare);
         let mut pass = Pass { spare, ..Pass::default() };
         match self.head {
@@ -173,7 +172,7 @@ impl Pipeline {
             lifted.iter().filter(gives_way).map(|runner| runner.lease).collect();
         runners.retain(|runner| !victims.contains(&runner.lease));
         for lease in &victims {
-            plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted).expect("it runs");
+            plan.stop(*lease, StopHow::Checkpoint).expect("it runs");
         }
         explain(view, plan, &rank, Reason::Preempting { victims: victims.len() as u32 });
         true

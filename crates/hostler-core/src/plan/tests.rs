@@ -1,6 +1,6 @@
 //! What a plan takes, what it refuses, and that it leaves what is free as it was.
 
-use super::{Plan, PlanError};
+use super::{Finished, Plan, PlanError};
 use crate::ability::Abilities;
 use crate::capacity::Refusal;
 use crate::cluster::{Layout, Power};
@@ -29,13 +29,13 @@ fn plan(state: &ClusterState, deed: impl FnOnce(&mut Plan<'_>)) -> String {
     let before = state.capacity().clone();
     let mut plan = Plan::new(state, before.clone());
     deed(&mut plan);
-    let (decisions, free) = plan.finish();
+    let Finished { decisions, free, .. } = plan.finish();
     assert!(free == before, "a plan changed what is free");
     decided(&decisions)
 }
 
 fn stop(plan: &mut Plan<'_>, lease: u32) -> Result<(), PlanError> {
-    plan.stop(LeaseId(lease), StopHow::Kill, StopWhy::Preempted)
+    plan.stop(LeaseId(lease), StopHow::Kill)
 }
 
 fn with(change: impl FnOnce(&mut Abilities)) -> ClusterState {

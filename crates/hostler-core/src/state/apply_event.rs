@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Change, ClusterState};
+use super::{Change, ClusterState, PolicyFault};
 use crate::cluster::{Health, Node, NodeSpec, Power, Share};
 use crate::decision::StopWhy;
 use crate::event::{Event, Outcome};
@@ -76,8 +76,18 @@ impl ClusterState {
             Event::Used { lease, gpu } => self.used(*lease, *gpu),
             Event::Solved { based_on, solution } => self.solved(*based_on, solution),
             Event::RoundEnded => self.end_round(),
-            Event::PolicyChanged { .. } => {}
+            Event::PolicyChanged { .. } => self.policy_changed(None),
+            Event::PolicyBroke { fault, fallback } => {
+                let (fault, nobody_decides) = (fault.clone(), fallback.is_none());
+                self.policy_changed(Some(PolicyFault { fault, nobody_decides }));
+            }
         }
+    }
+
+    /// What a policy asked its solver is of no use to another.
+    fn policy_changed(&mut self, fault: Option<PolicyFault>) {
+        self.policy_fault = fault;
+        self.withdraw_question();
     }
 
     /// A policy may rank or place jobs by their speeds.
@@ -295,7 +305,7 @@ impl ClusterState {
         if let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
             self.alarms.insert((alarm, id));
         }
-        if let Some(job) = self.lease(id).map(|lease| lease.job) {
+        if let Some(job) = self.lease(id).filter(|_| live).map(|lease| lease.job) {
             self.settle_started(job);
         }
     }

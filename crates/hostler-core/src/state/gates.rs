@@ -52,6 +52,8 @@ struct Room {
     /// Jobs of an array, or thousandths of GPUs of a tenant's jobs.
     used: u64,
     waiting: BTreeSet<JobId>,
+    /// Jobs that ask for more than the whole limit: they stand in nobody's way.
+    oversize: BTreeSet<JobId>,
 }
 
 impl Room {
@@ -93,8 +95,7 @@ impl ClusterState {
             self.gates.needs.insert(job.id, unmet);
             job.gates.close(Gate::After);
         } else if let Some(gate) = self.full_gate(job) {
-            job.gates.close(gate);
-            self.room_mut(job, gate).waiting.insert(job.id);
+            self.stand_in_line(job, gate);
         } else {
             self.count(job, true);
         }
@@ -141,10 +142,7 @@ impl ClusterState {
             if !job.gates.holds_by_itself() {
                 self.leave_rooms(&mut job);
                 match self.full_gate(&job) {
-                    Some(gate) => {
-                        job.gates.close(gate);
-                        self.room_mut(&job, gate).waiting.insert(id);
-                    }
+                    Some(gate) => self.stand_in_line(&mut job, gate),
                     None => {
                         self.count(&job, true);
                         through = true;
@@ -220,8 +218,16 @@ impl ClusterState {
         self.tenant_room(tenant);
     }
 
-    /// A tenant may use more than before, perhaps.
+    /// A tenant may use more than before, or less.
     pub(super) fn quota_changed(&mut self, tenant: TenantId) {
+        let room = std::mem::take(self.tenant_room(tenant));
+        self.tenant_room(tenant).used = room.used;
+        for id in room.waiting.into_iter().chain(room.oversize) {
+            let Some(mut job) = self.jobs.take(id.0) else { continue };
+            self.stand_in_line(&mut job, Gate::Quota);
+            job.reason = self.reason_of(&job);
+            self.jobs.put_back(id.0, job);
+        }
         self.let_next_through(tenant, None);
     }
 
@@ -331,11 +337,27 @@ impl ClusterState {
                 return Some(Gate::Array);
             }
         }
-        let tenant = job.spec.tenant.index();
-        let most = self.tenants.get(tenant).and_then(|tenant| tenant.gpus_max);
-        let most = most.map(|gpus| u64::from(gpus) * 1000);
-        let room = self.gates.tenants.get(tenant).unwrap_or(&none);
-        (!room.admits(job.id, job.spec.gpu_milli(), most)).then_some(Gate::Quota)
+        let room = self.gates.tenants.get(job.spec.tenant.index()).unwrap_or(&none);
+        let admitted = room.admits(job.id, job.spec.gpu_milli(), self.quota(job.spec.tenant));
+        (!admitted).then_some(Gate::Quota)
+    }
+
+    /// Thousandths of GPUs that a tenant's jobs may have at a time, if there is a limit.
+    fn quota(&self, tenant: TenantId) -> Option<u64> {
+        let most = self.tenants.get(tenant.index()).and_then(|tenant| tenant.gpus_max);
+        most.map(|gpus| u64::from(gpus) * 1000)
+    }
+
+    fn exceeds_quota(&self, job: &Job) -> bool {
+        self.quota(job.spec.tenant).is_some_and(|most| job.spec.gpu_milli() > most)
+    }
+
+    /// A job waits for room behind a gate.
+    fn stand_in_line(&mut self, job: &mut Job, gate: Gate) {
+        job.gates.close(gate);
+        let oversize = gate == Gate::Quota && self.exceeds_quota(job);
+        let room = self.room_mut(job, gate);
+        if oversize { &mut room.oversize } else { &mut room.waiting }.insert(job.id);
     }
 
     /// Counts a job that was let through, or no longer.
@@ -367,7 +389,9 @@ impl ClusterState {
         let mut left = false;
         for gate in [Gate::Array, Gate::Quota] {
             if job.gates.has(gate) {
-                self.room_mut(job, gate).waiting.remove(&job.id);
+                let room = self.room_mut(job, gate);
+                room.waiting.remove(&job.id);
+                room.oversize.remove(&job.id);
                 job.gates.open(gate);
                 left = true;
             }
@@ -412,6 +436,7 @@ impl ClusterState {
             Some(Gate::Pause) => Reason::StartFailed,
             Some(Gate::NoNode) => job.reason,
             Some(Gate::Array) => Reason::ArrayLimit,
+            Some(Gate::Quota) if self.exceeds_quota(job) => Reason::QuotaTooSmall,
             Some(Gate::Quota) => Reason::OverQuota,
         }
     }
@@ -426,7 +451,9 @@ impl ClusterState {
                 book.count(job, true);
             }
             for gate in [Gate::Array, Gate::Quota].into_iter().filter(|gate| job.gates.has(*gate)) {
-                book.room_mut(job, gate).waiting.insert(job.id);
+                let oversize = gate == Gate::Quota && self.exceeds_quota(job);
+                let room = book.room_mut(job, gate);
+                if oversize { &mut room.oversize } else { &mut room.waiting }.insert(job.id);
             }
             if job.gates.has(Gate::NoNode) {
                 book.gates.set_aside.insert(job.id);

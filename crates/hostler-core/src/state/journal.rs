@@ -45,6 +45,12 @@ impl Journal {
         self.changes.get(usize::try_from(from).ok()?..)
     }
 
+    /// Whether a job began to wait after number `seen`, as far as can be told.
+    pub(crate) fn queued_since(&self, seen: u64) -> bool {
+        let queued = |change: &Change| matches!(change, Change::Queued(_));
+        self.since(seen).is_none_or(|changes| changes.iter().any(queued))
+    }
+
     /// Number of the next change.
     pub fn end(&self) -> u64 {
         self.start + self.changes.len() as u64

@@ -69,9 +69,19 @@ pub struct ClusterState {
     wake_at: Option<Time>,
     asked_at: Option<Time>,
     turns: Turns,
+    policy_fault: Option<PolicyFault>,
     stale_events: u64,
     next_device: u32,
     pub(crate) journal: Journal,
+}
+
+/// The rule that a policy broke last, until a person says who decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyFault {
+    /// What it did, in words.
+    pub fault: Box<str>,
+    /// Whether nobody took over from it.
+    pub nobody_decides: bool,
 }
 
 /// Compute that jobs of a group used of each device.
@@ -104,6 +114,7 @@ impl PartialEq for ClusterState {
             && self.wake_at == other.wake_at
             && self.asked_at == other.asked_at
             && self.turns == other.turns
+            && self.policy_fault == other.policy_fault
             && self.stale_events == other.stale_events
     }
 }
@@ -112,6 +123,16 @@ impl ClusterState {
     /// Time of the last record.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// The rule that a policy broke last, until a person says who decides.
+    pub fn policy_fault(&self) -> Option<&PolicyFault> {
+        self.policy_fault.as_ref()
+    }
+
+    /// Whether only housekeeping goes on, for want of a policy that keeps the rules.
+    pub fn nobody_decides(&self) -> bool {
+        self.policy_fault.as_ref().is_some_and(|fault| fault.nobody_decides)
     }
 
     /// Number of input records so far.

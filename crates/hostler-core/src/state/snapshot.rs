@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::turns::Turns;
-use super::{ClusterState, Seen};
+use super::{ClusterState, PolicyFault, Seen};
 use crate::ability::Abilities;
 use crate::cluster::{GpuModel, Health, Layout, Node, Power, Tenant};
 use crate::decision::StopWhy;
@@ -39,6 +39,8 @@ pub struct Snapshot {
     wake_at: Option<Time>,
     asked_at: Option<Time>,
     turns: Turns,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    policy_fault: Option<PolicyFault>,
     stale_events: u64,
     /// Whether something happened that the policy has not been asked about.
     pub(crate) policy_due: bool,
@@ -68,6 +70,7 @@ impl ClusterState {
             wake_at: self.wake_at,
             asked_at: self.asked_at,
             turns: self.turns.clone(),
+            policy_fault: self.policy_fault.clone(),
             stale_events: self.stale_events,
             policy_due,
         }
@@ -87,6 +90,7 @@ impl ClusterState {
             wake_at: snapshot.wake_at,
             asked_at: snapshot.asked_at,
             turns: snapshot.turns,
+            policy_fault: snapshot.policy_fault,
             stale_events: snapshot.stale_events,
             ..ClusterState::default()
         };

@@ -167,6 +167,10 @@ impl ClusterState {
         self.turns.asked = Some(based_on);
     }
 
+    pub(super) fn withdraw_question(&mut self) {
+        self.turns.asked = None;
+    }
+
     /// Begins a round: turns of the one before are over.
     pub(super) fn begin_round(&mut self) {
         self.settle();

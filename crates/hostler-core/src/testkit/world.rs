@@ -7,7 +7,7 @@ use super::spec::{asks, nodes};
 use super::text::{decided, jobs_of};
 use crate::ability::Abilities;
 use crate::cluster::{NodeSpec, Power, Tenant};
-use crate::decision::{Decision, StopHow, StopWhy};
+use crate::decision::{Decision, StopHow};
 use crate::engine::{Engine, Recorder};
 use crate::event::Event;
 use crate::id::{JobId, LeaseId, NodeId, TenantId};
@@ -54,7 +54,7 @@ impl Policy for Script {
                     plan.start(JobId(job), placement).unwrap();
                 }
                 Act::Preempt(lease) => {
-                    plan.stop(LeaseId(lease), StopHow::Kill, StopWhy::Preempted).unwrap();
+                    plan.stop(LeaseId(lease), StopHow::Kill).unwrap();
                 }
                 Act::Resize(lease, placement) => plan.resize(LeaseId(lease), placement).unwrap(),
                 Act::Reject(job) => plan.turn_away(JobId(job), Reason::NoSuchModel).unwrap(),

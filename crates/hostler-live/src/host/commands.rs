@@ -5,6 +5,7 @@ use hostler_core::event::Event;
 use hostler_core::id::{LeaseId, NodeId, TenantId};
 
 use super::jobs::{require, unknown_job};
+use super::recover::usable;
 use super::request::{check_name, invalid};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
 use crate::driver::OutputRead;
@@ -124,7 +125,7 @@ impl Desk {
             return Err(invalid("policy", fault));
         }
         self.check_policy(&settings)?;
-        (self.violation, self.policy) = (None, settings.clone());
+        self.policy.clone_from(&settings);
         self.fact(Event::PolicyChanged { settings: settings.as_str().into() });
         self.draft.rows.push(Row::Policy(settings));
         let (number, at) = (self.next_change(), self.now.secs_f64());
@@ -134,8 +135,7 @@ impl Desk {
 
     /// Whether the daemon can do what a policy is told.
     pub(super) fn check_policy(&self, settings: &str) -> Result<(), HostError> {
-        let policy = (self.builder)(settings).map_err(|fault| HostError::Policy { fault })?;
-        self.experience.check(policy.estimates()).map_err(|fault| HostError::Policy { fault })
+        usable(&self.builder, &self.experience, settings)
     }
 
     pub(super) fn set_tenant(

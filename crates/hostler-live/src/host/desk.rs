@@ -46,8 +46,6 @@ pub struct Desk {
     pub(super) policy: String,
     /// Whose run times count, once that is known.
     pub(super) estimates: Option<EstimateSource>,
-    /// The rule that a policy broke last, in words.
-    pub(super) violation: Option<String>,
     pub(super) now: Time,
     pub(super) next_job: u32,
     pub(super) jobs: BTreeMap<u32, LiveJob>,
@@ -197,7 +195,8 @@ impl Desk {
             if !self.engine.has_input() {
                 self.engine.begin(self.now);
             }
-            let policy_changed = matches!(event, Event::PolicyChanged { .. });
+            let policy_changed =
+                matches!(event, Event::PolicyChanged { .. } | Event::PolicyBroke { .. });
             let predicts_anew = self.concerns_estimates(&event);
             self.engine.take_fact(event);
             if policy_changed {
@@ -230,7 +229,7 @@ impl Desk {
             return;
         }
         self.solving = None;
-        if let Some(based_on) = self.engine.wants_solver() {
+        if let Some(based_on) = self.engine.state().solve_asked() {
             self.questions += 1;
             self.solving = Some((self.questions, based_on));
             self.draft.effects.push(Effect::Solve(self.questions));

@@ -8,7 +8,7 @@ use hostler_core::event::Event;
 use hostler_core::id::{GroupId, ModelId, ModelSet, TenantId};
 use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
 use hostler_core::units::Span;
-use hostler_predict::trained::{ModelFile, Names};
+use hostler_predict::trained::{ModelFile, Names, Trained};
 use hostler_predict::{CartRun, Features, Learner, Lesson, MedianRun};
 
 use super::Desk;
@@ -47,10 +47,14 @@ impl Desk {
     /// Whether a fact gives a name a number that what was learnt elsewhere may speak of, or changes
     /// whose run times count.
     pub(super) fn concerns_estimates(&self, event: &Event) -> bool {
-        let learnt = !self.experience.lessons.is_empty() || self.experience.model.is_some();
+        let Experience { model, lessons } = &self.experience;
         match event {
-            Event::PolicyChanged { .. } => true,
-            Event::TenantAdded { .. } | Event::ModelAdded { .. } => learnt,
+            Event::PolicyChanged { .. } | Event::PolicyBroke { .. } => true,
+            Event::ModelAdded { .. } => model.is_some() || !lessons.is_empty(),
+            Event::TenantAdded { spec, .. } => {
+                model.as_ref().is_some_and(|model| model.knows_user(&spec.name))
+                    || lessons.iter().any(|lesson| *lesson.tenant == *spec.name)
+            }
             _ => false,
         }
     }
@@ -61,13 +65,11 @@ impl Desk {
         let source = self.engine.estimates();
         let before = self.estimates.replace(source);
         let predict: Box<dyn Predict> = match source {
-            EstimateSource::User | EstimateSource::Oracle => Box::new(UserEstimate),
+            EstimateSource::User => Box::new(UserEstimate),
             EstimateSource::Median => Box::new(self.taught(MedianRun::default())),
             EstimateSource::Cart => Box::new(self.taught(CartRun::default())),
-            EstimateSource::Trained => match &self.experience.model {
-                Some(model) => Box::new(model.bind(&self.names())),
-                None => Box::new(UserEstimate),
-            },
+            EstimateSource::Trained => Box::new(self.trained()),
+            EstimateSource::Oracle => unreachable!("a policy that asks for it is refused"),
         };
         let beliefs = self.engine.replace_predictor(predict);
         if before.is_some_and(|before| before != source) {
@@ -75,13 +77,27 @@ impl Desk {
         }
     }
 
-    fn taught<Taught: Learner>(&mut self, mut learner: Taught) -> Taught {
-        let lessons = std::mem::take(&mut self.experience.lessons);
-        for group in lessons.iter().map(|lesson| &lesson.group) {
+    /// The model that was learnt elsewhere, in the numbers of here.
+    fn trained(&mut self) -> Trained {
+        let model = self.experience.model.take().expect("without it the policy is refused");
+        self.add_groups(model.groups());
+        let trained = model.bind(&self.names());
+        self.experience.model = Some(model);
+        trained
+    }
+
+    /// Groups that were learnt about elsewhere have a number before a job names them.
+    fn add_groups<'a>(&mut self, groups: impl IntoIterator<Item = &'a String>) {
+        for group in groups {
             if !group.is_empty() && self.groups.len() < GROUPS_MAX {
                 self.add_group(group.clone());
             }
         }
+    }
+
+    fn taught<Taught: Learner>(&mut self, mut learner: Taught) -> Taught {
+        let lessons = std::mem::take(&mut self.experience.lessons);
+        self.add_groups(lessons.iter().map(|lesson| &lesson.group));
         let names = self.names();
         let skipped = lessons.len().saturating_sub(LESSONS_MAX);
         for lesson in &lessons[skipped..] {
@@ -100,9 +116,21 @@ impl Desk {
         let (state, limit) = (Some(JobState::Finished), LESSONS_MAX);
         let mut filter = HistoryFilter { state, limit, ..HistoryFilter::default() };
         // Estimates are not worth a daemon that does not start.
-        let Ok(mut reader) = self.store.reader() else { return lessons };
+        let mut reader = match self.store.reader() {
+            Ok(reader) => reader,
+            Err(fault) => {
+                tracing::warn!(%fault, "run times of jobs that finished here are not learnt from");
+                return lessons;
+            }
+        };
         while lessons.len() < LESSONS_MAX {
-            let rows = reader.history(&filter).unwrap_or_default();
+            let rows = match reader.history(&filter) {
+                Ok(rows) => rows,
+                Err(fault) => {
+                    tracing::warn!(%fault, "not all that finished here is learnt from");
+                    break;
+                }
+            };
             let Some(last) = rows.last() else { break };
             filter.before = Some(last.id);
             lessons.extend(rows.iter().filter_map(|row| {
@@ -130,8 +158,8 @@ impl Desk {
     }
 }
 
-/// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here get
-/// a number that nobody else has.
+/// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here have
+/// one number between them, which none of here has.
 fn features_of(names: &Names, lesson: &Lesson) -> Features {
     let tenant = names.users.get(&lesson.tenant).copied().unwrap_or(TenantId(u32::MAX));
     let group = names.groups.get(&lesson.group).copied().unwrap_or(GroupId(u32::MAX));

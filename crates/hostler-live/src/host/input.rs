@@ -4,6 +4,7 @@
 //! border hashes them first.
 
 use hostler_core::event::Event;
+use hostler_core::verify::Violation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,8 +39,8 @@ pub enum Input {
     Solved {
         /// The number of the question.
         number: u64,
-        /// Its answer.
-        answer: Event,
+        /// Its answer, or the rule that the solver broke.
+        answer: Result<Event, Violation>,
     },
     /// Time went on.
     Tick,

@@ -168,12 +168,7 @@ impl Host {
                 }
             }
             Input::Driver(word) => self.driver.hear(&mut self.desk, word),
-            Input::Solved { number, answer } => {
-                // One that another policy asked for, or an earlier life, is of no use.
-                if self.desk.solving.take_if(|(asked, _)| *asked == number).is_some() {
-                    self.desk.fact(answer);
-                }
-            }
+            Input::Solved { number, answer } => self.desk.solved(number, answer),
             Input::Tick => {}
         }
         self.tell_ended();
@@ -201,7 +196,7 @@ impl Host {
     fn settle(&mut self) {
         let is_due = |desk: &Desk| desk.engine.wake().is_some_and(|at| at <= desk.now);
         let mut housekeeping = is_due(&self.desk) && self.desk.now >= self.not_before;
-        for _ in 0..FOLLOW_UPS_MAX {
+        for follow_up in 1.. {
             self.desk.drain();
             self.tell_ended();
             if !self.desk.engine.has_input() && !housekeeping {
@@ -209,8 +204,11 @@ impl Host {
             }
             housekeeping = false;
             self.step();
+            if follow_up % FOLLOW_UPS_MAX == 0 {
+                // What one policy does again and again the next may not, and nobody at all cannot.
+                self.desk.fall_back(Violation::StandsStill(FOLLOW_UPS_MAX));
+            }
         }
-        assert!(!self.desk.engine.has_input(), "a batch comes to an end");
         self.desk.ask_solver();
         if is_due(&self.desk) {
             self.not_before = self.desk.now + HOUSEKEEPING;
@@ -218,9 +216,9 @@ impl Host {
     }
 
     /// What a solver is to answer, on a copy of the state; none when nobody waits for it any more.
-    pub fn question(&self, number: u64) -> Option<SolverQuestion> {
+    pub fn question(&self, number: u64) -> Option<Result<SolverQuestion, Violation>> {
         self.desk.solving.filter(|(asked, _)| *asked == number)?;
-        self.desk.engine.question_to_solver()
+        self.desk.engine.question_to_solver().transpose()
     }
 
     fn step(&mut self) {
@@ -246,7 +244,7 @@ impl Host {
             | Decision::Solve { .. }
             | Decision::WakeAt { .. } => {}
             Decision::Resize { .. } | Decision::Repartition { .. } | Decision::SetPower { .. } => {
-                unreachable!("no driver says yet that it can, and `verify` checks that")
+                unreachable!("the host says that it cannot, and `verify` checks that")
             }
         }
         self.tell_ended();
@@ -281,14 +279,33 @@ impl Desk {
         self.figures.violations += 1;
         let culprit = self.policy.replace('\n', " ");
         tracing::error!(%violation, policy = culprit.trim(), "a policy broke a rule");
-        self.violation = Some(format!("{violation} (`{}`)", culprit.trim()));
+        let fault = format!("{violation} (`{}`)", culprit.trim());
+        self.leave_policy(fault);
+    }
+
+    /// The policy is not listened to any more, for this reason.
+    pub(super) fn leave_policy(&mut self, fault: String) {
         let (number, at) = (self.next_change(), self.now.secs_f64());
         self.effect(Effect::Changed(Change { number, at, what: Changed::Policy }));
-        if self.policy == self.settings.fallback {
-            return self.engine.mute();
+        let takes_over = self.policy != self.settings.fallback;
+        if takes_over {
+            self.policy.clone_from(&self.settings.fallback);
+            self.draft.rows.push(Row::Policy(self.policy.clone()));
         }
-        self.policy.clone_from(&self.settings.fallback);
-        self.draft.rows.push(Row::Policy(self.policy.clone()));
-        self.later(Event::PolicyChanged { settings: self.policy.as_str().into() });
+        let fallback = takes_over.then(|| self.policy.as_str().into());
+        self.later(Event::PolicyBroke { fault: fault.into(), fallback });
+    }
+
+    /// Takes in what a solver answered. What another policy asked for, or an earlier life, is of
+    /// no use.
+    fn solved(&mut self, number: u64, answer: Result<Event, Violation>) {
+        if self.solving.take_if(|(asked, _)| *asked == number).is_none() {
+            return;
+        }
+        let answer = answer.and_then(|answer| self.engine.check_answer(&answer).map(|()| answer));
+        match answer {
+            Ok(answer) => self.fact(answer),
+            Err(violation) => self.fall_back(violation),
+        }
     }
 }

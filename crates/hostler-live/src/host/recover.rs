@@ -4,7 +4,9 @@
 //! that have no outcome wait for the driver to say what became of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use hostler_core::ability::Abilities;
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::id::JobId;
@@ -59,8 +61,17 @@ impl Host {
     ) -> Result<Host, HostError> {
         let mut desk = Desk::open(store, builder, settings, experience, now)?;
         driver.restore(&mut desk);
+        // One that was good once may want what is gone: a model of run times, or itself.
+        if let Err(fault) = desk.check_policy(&desk.policy) {
+            let fault = format!("{fault} (`{}`)", desk.policy.replace('\n', " ").trim());
+            tracing::error!(fault, "the policy cannot be used any more");
+            desk.leave_policy(fault);
+        }
+        desk.drain();
         desk.predict_anew();
-        let abilities = driver.abilities();
+        // Moves, power and divisions have no way to a driver yet.
+        let can = driver.abilities();
+        let abilities = Abilities { resize: false, power: false, repartition: false, ..can };
         if desk.state().abilities() != abilities {
             desk.fact(Event::AbilitiesChanged { abilities });
         }
@@ -95,8 +106,14 @@ impl Desk {
         now: Time,
     ) -> Result<Desk, HostError> {
         let loaded = store.load()?;
+        let builder = guarded(builder);
+        usable(&builder, &experience, &settings.fallback)?;
         let policy = loaded.policy.clone().unwrap_or_else(|| settings.policy.clone());
-        let (engine, log_bytes) = fold(&mut *store, &builder, &policy, &loaded)?;
+        let in_use = match usable(&builder, &experience, &policy) {
+            Err(_) if loaded.policy.is_some() => settings.fallback.clone(),
+            checked => checked.map(|()| policy.clone())?,
+        };
+        let (engine, log_bytes) = fold(&mut *store, &builder, &in_use, &loaded)?;
         let snapshot_bytes = loaded.snapshot.as_ref().map_or(0, |(_, text)| text.len());
         let now = now.max(engine.state().now());
         let keys = Keys::restore(loaded.keys, settings.keys_max, now);
@@ -110,7 +127,6 @@ impl Desk {
             cluster: loaded.cluster,
             policy,
             estimates: None,
-            violation: None,
             experience,
             journal_seen: 0,
             now,
@@ -166,6 +182,28 @@ impl Desk {
     }
 }
 
+/// A builder whose policies do not panic while they are made or tell of themselves.
+fn guarded(builder: PolicyBuilder) -> PolicyBuilder {
+    std::sync::Arc::new(move |text: &str| {
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            let policy = builder(text)?;
+            let _ = (policy.cadence(), policy.estimates());
+            Ok(policy)
+        }));
+        made.unwrap_or_else(|_| Err("the policy panicked when it was made".to_owned()))
+    })
+}
+
+/// Whether the daemon can do what a policy is told.
+pub(super) fn usable(
+    builder: &PolicyBuilder,
+    experience: &Experience,
+    settings: &str,
+) -> Result<(), HostError> {
+    let policy = builder(settings).map_err(|fault| HostError::Policy { fault })?;
+    experience.check(policy.estimates()).map_err(|fault| HostError::Policy { fault })
+}
+
 /// The engine at the end of the log, and the bytes of log after its snapshot.
 fn fold(
     store: &mut dyn Store,
@@ -212,10 +250,8 @@ fn fold(
     let current: Box<dyn Policy> = builder(policy).map_err(|fault| HostError::Policy { fault })?;
     engine.replace_policy(current);
     let keep = std::sync::Arc::clone(builder);
-    let fallback = policy.to_owned();
     let engine = engine.with_builder(Box::new(move |text| {
-        let policy = keep(text).or_else(|_| keep(&fallback));
-        policy.expect("settings were checked before they entered the log")
+        keep(text).expect("settings were checked before they entered the log")
     }));
     Ok((engine, bytes))
 }

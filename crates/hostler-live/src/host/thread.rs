@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use hostler_core::event::Event;
 use hostler_core::id::JobId;
+use hostler_core::solve::SolverQuestion;
 use hostler_core::units::Time;
+use hostler_core::verify::Violation;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::clock::{self, Clock};
@@ -43,8 +45,8 @@ enum Message {
     Connected(Box<Input>, SessionId, mpsc::Sender<ToAgent>),
     Input(Box<Input>),
     Look(Look),
-    /// A question was solved; none when that panicked.
-    Solved(u64, Option<Box<Event>>),
+    /// A question was solved, or the solver broke a rule.
+    Solved(u64, Box<Result<Event, Violation>>),
     Stop,
 }
 
@@ -333,7 +335,6 @@ struct Solver {
     busy: bool,
     /// The question that waits for it; an older one is of no use.
     next: Option<u64>,
-    panicked: bool,
 }
 
 impl Body {
@@ -369,9 +370,6 @@ impl Body {
                 let Ok(message) = self.inbox.try_recv() else { break };
                 stop |= self.sort(message, &mut inputs);
             }
-            if self.solver.panicked {
-                return Err(panicked());
-            }
             let effects = self.host.handle(self.clock.now(), inputs)?;
             // Whoever is told of a change of tokens finds it in effect.
             self.publish_tokens();
@@ -395,9 +393,9 @@ impl Body {
         };
         self.solver.busy = true;
         let work = move || {
-            let answer = catch_unwind(AssertUnwindSafe(|| Box::new(question.answer()))).ok();
+            let answer = question.and_then(SolverQuestion::answer);
             // The host may be over.
-            let _ = back.send(Message::Solved(number, answer));
+            let _ = back.send(Message::Solved(number, Box::new(answer)));
         };
         let thread = std::thread::Builder::new().name("solver".to_owned()).spawn(work);
         thread.map(drop).map_err(|fault| HostError::Stopped { fault: fault.to_string() })
@@ -431,9 +429,7 @@ impl Body {
             Message::Look(look) => self.looks.push(look),
             Message::Solved(number, answer) => {
                 self.solver.busy = false;
-                self.solver.panicked = answer.is_none();
-                let solved = |answer: Box<Event>| Input::Solved { number, answer: *answer };
-                inputs.extend(answer.map(solved));
+                inputs.push(Input::Solved { number, answer: *answer });
             }
             Message::Stop => return true,
         }

@@ -5,6 +5,7 @@ use hostler_core::id::{JobId, NodeId, TenantId};
 use hostler_core::job::{Job, Phase};
 use hostler_core::metrics::Summary;
 use hostler_core::reason::Reason;
+use hostler_core::state::PolicyFault;
 use hostler_core::units::Time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -314,8 +315,8 @@ impl Host {
     }
 
     /// The rule that a policy broke last, unless a person has chosen another one since.
-    pub fn violation(&self) -> Option<&str> {
-        self.desk.violation.as_deref()
+    pub fn policy_fault(&self) -> Option<&PolicyFault> {
+        self.desk.state().policy_fault()
     }
 
     /// The figures of the cluster since this daemon started, as a simulation gives them.

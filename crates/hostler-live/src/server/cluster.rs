@@ -107,7 +107,8 @@ async fn set_draining(
 pub async fn policy(State(app): State<App>, _: Caller<Look>) -> Result<Json<PolicyText>, ApiFault> {
     let text = app.host.read(|host| PolicyText {
         toml: host.policy().to_owned(),
-        violation: host.violation().map(str::to_owned),
+        violation: host.policy_fault().map(|broke| broke.fault.to_string()),
+        nobody_decides: host.policy_fault().is_some_and(|broke| broke.nobody_decides),
     });
     Ok(Json(text.await?))
 }

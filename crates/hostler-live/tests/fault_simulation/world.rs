@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use hostler_core::event::Event;
 use hostler_core::id::LeaseId;
+use hostler_core::solve::SolverQuestion;
 use hostler_core::units::{Span, Time};
+use hostler_core::verify::Violation;
 use hostler_live::agent::core::{AgentCore, AgentEffect, AgentInput, Alive};
 use hostler_live::driver::AgentWord;
 use hostler_live::host::{
@@ -39,7 +41,7 @@ enum Happening {
     HostTurn,
     HostTick,
     HostStarts,
-    Solved { life: u64, number: u64, answer: Event },
+    Solved { life: u64, number: u64, answer: Result<Event, Violation> },
     AgentTick(usize),
     AgentStarts(usize),
     Connects(usize),
@@ -322,7 +324,7 @@ impl World {
             Effect::Solve(number) => {
                 let host = self.host.as_ref().expect("what it wants is done while it lives");
                 if let Some(question) = host.question(number) {
-                    let (life, answer) = (self.life, question.answer());
+                    let (life, answer) = (self.life, question.and_then(SolverQuestion::answer));
                     self.say(|| format!("solver {number}: {answer:?}").chars().take(150).collect());
                     self.soon(1, 5_000, Happening::Solved { life, number, answer });
                 }

@@ -11,6 +11,7 @@ use hostler_core::profile::Run;
 use hostler_core::record::Record;
 use hostler_core::solve::SolverQuestion;
 use hostler_core::units::{Span, Time};
+use hostler_core::verify::Violation;
 use hostler_live::driver::AgentWord;
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
@@ -57,7 +58,7 @@ struct Theatre {
     old: BTreeMap<String, SessionId>,
     tokens: BTreeMap<String, u32>,
     /// What a solver is at work on.
-    question: Option<(u64, SolverQuestion)>,
+    question: Option<(u64, Result<SolverQuestion, Violation>)>,
     next: u64,
 }
 
@@ -82,7 +83,8 @@ impl Theatre {
             }
             ["solved"] => {
                 let (number, question) = self.question.take().expect("it was asked for");
-                self.play(Input::Solved { number, answer: question.answer() });
+                let answer = question.and_then(SolverQuestion::answer);
+                self.play(Input::Solved { number, answer });
             }
             ["tick"] => self.play(Input::Tick),
             ["backup"] => self.backup = self.disk.backup(),
@@ -110,7 +112,8 @@ impl Theatre {
             ["ends"] => self.show_ends(),
             ["deciding"] => {
                 let policy = self.host.policy().trim().replace('\n', " ");
-                let (violation, count) = (self.host.violation(), self.host.figures().violations);
+                let violation = self.host.policy_fault().map(|broke| &*broke.fault);
+                let count = self.host.figures().violations;
                 writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
             }
             ["nodes"] => self.show_nodes(),

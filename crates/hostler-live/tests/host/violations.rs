@@ -6,6 +6,8 @@ use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, PolicyDef, Wake};
 use hostler_core::reason::Reason;
 use hostler_core::registry::Registry;
+use hostler_core::solve::Solve;
+use hostler_core::target::Solution;
 use hostler_core::units::{Mib, Milli};
 use hostler_core::view::View;
 
@@ -51,6 +53,27 @@ fn turns_away_for_nothing(view: &View<'_>, plan: &mut Plan<'_>) {
     }
 }
 
+/// Asks a solver that panics.
+struct BadSolver;
+
+impl Policy for BadSolver {
+    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+        if view.solve_asked().is_none() {
+            plan.solve();
+        }
+    }
+
+    fn solver(&self) -> Option<Box<dyn Solve>> {
+        Some(Box::new(BadSolver))
+    }
+}
+
+impl Solve for BadSolver {
+    fn solve(&mut self, _: &View<'_>) -> Solution {
+        panic!("a solver with a bug")
+    }
+}
+
 /// Adds policies that break rules.
 pub(super) fn register_rogues(registry: &mut Registry) {
     let rogues: [(&str, Wrong); 3] = [
@@ -62,6 +85,10 @@ pub(super) fn register_rogues(registry: &mut Registry) {
         let build = move |_: Config| Ok(Box::new(Rogue(wrong)) as Box<dyn Policy>);
         registry.register(PolicyDef::new(kind, "breaks a rule", build)).unwrap();
     }
+    let build = |_: Config| Ok(Box::new(BadSolver) as Box<dyn Policy>);
+    registry.register(PolicyDef::new("rogue-solve", "has a bad solver", build)).unwrap();
+    let build = |_: Config| -> Result<Box<dyn Policy>, String> { panic!("a bug in its making") };
+    registry.register(PolicyDef::new("rogue-made", "cannot be made", build)).unwrap();
 }
 
 #[test]
@@ -106,7 +133,7 @@ fn a_policy_that_breaks_a_rule_gives_way_and_nothing_is_lost() {
                 kind = "fifo-backfill" estimate = "user"; 2 violations, Some("the policy panicked (`kind = 'rogue-panic'`)")
             6 restart
             6 deciding
-                kind = "fifo-backfill" estimate = "user"; 0 violations, None
+                kind = "fifo-backfill" estimate = "user"; 0 violations, Some("the policy panicked (`kind = 'rogue-panic'`)")
             7 join n1 1 0 running
             8 policy rogue-away
                 done
@@ -122,6 +149,40 @@ fn a_policy_that_breaks_a_rule_gives_way_and_nothing_is_lost() {
             11 jobs
                 2 starting, on n1
                 3 queued: 0 of its 1 tasks would fit now
+        "#]],
+    );
+}
+
+#[test]
+fn a_solver_that_panics_and_a_policy_that_cannot_be_made_do_no_harm() {
+    check(
+        "
+        0 join n1 1
+        1 policy rogue-made
+        1 deciding
+        2 policy rogue-solve
+        3 submit gpus=1
+        4 solved
+        5 deciding
+        6 jobs
+        ",
+        expect![[r#"
+            0 join n1 1
+            1 policy rogue-made
+                the policy panicked when it was made
+            1 deciding
+                kind = "fifo-backfill" estimate = "user"; 0 violations, None
+            2 policy rogue-solve
+                done
+                solve 1
+            3 submit gpus=1
+                submitted [1]
+            4 solved
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            5 deciding
+                kind = "fifo-backfill" estimate = "user"; 1 violations, Some("the policy panicked (`kind = 'rogue-solve'`)")
+            6 jobs
+                1 starting, on n1
         "#]],
     );
 }

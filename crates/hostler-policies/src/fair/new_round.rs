@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hostler_core::decision::{StopHow, StopWhy};
+use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::job::Phase;
 use hostler_core::placement::Placement;
@@ -97,7 +97,7 @@ impl NewRound {
         let gone = |lease: &&LeaseId| self.kept.binary_search(lease).is_err();
         for lease in self.lifted.iter().filter(gone) {
             // Housekeeping may have ended it already.
-            let _ = plan.stop(*lease, StopHow::Checkpoint, StopWhy::Preempted);
+            let _ = plan.stop(*lease, StopHow::Checkpoint);
         }
         plan.begin_round();
         plan.take_turns(self.turns);

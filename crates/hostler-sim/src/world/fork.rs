@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hostler_core::cluster::Health;
+use hostler_core::cluster::{Health, Power};
 use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::limits::STOP_TIMEOUT;
@@ -41,6 +41,11 @@ impl<Source: Arrivals> World<Source> {
         (world.opened, world.now) = (true, state.now());
         for node in state.nodes() {
             world.down[node.id.index()] = u32::from(node.health == Health::Down);
+            if node.power == Power::Waking {
+                let up = Event::PowerChanged { node: node.id, power: Power::On };
+                let at = state.now() + world.site.physics.wake_delay;
+                world.queue.push(at, Coming::Deliver(Box::new(up)));
+            }
         }
         for job in state.jobs() {
             world.specs.insert(job.id.0, Arc::clone(&job.spec));
@@ -63,6 +68,10 @@ impl<Source: Arrivals> World<Source> {
         let stay = Stay::new(lease.id, lease.job, spec, placement, lease.base);
         self.stays.insert(lease.id.0, stay);
         let Some(started) = lease.started else {
+            if lease.stop.is_some() {
+                // It has not begun, so there is nothing to save.
+                return self.stop(lease.id, StopHow::Kill);
+            }
             let at = (lease.since + self.site.physics.start_delay).max(self.now);
             return self.queue.push(at, Coming::Start(lease.id));
         };

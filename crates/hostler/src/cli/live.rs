@@ -269,7 +269,7 @@ pub enum Share {
     Never,
     /// It may be packed with others
     Willing,
-    /// It runs in what others leave
+    /// As `willing`; policies that tell them apart give it what others leave
     BestEffort,
 }
 

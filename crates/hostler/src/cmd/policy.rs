@@ -18,15 +18,26 @@ pub fn run(command: &PolicyCommand, registry: &Registry) -> Result<()> {
         PolicyCommand::Show { json } => (client()?.get("/policy")?, *json),
         PolicyCommand::Set { policy, json } => {
             let toml = text(policy, registry)?;
-            (client()?.put("/policy", &PolicyText { toml, violation: None })?, *json)
+            (
+                client()?
+                    .put("/policy", &PolicyText { toml, violation: None, nobody_decides: false })?,
+                *json,
+            )
         }
     };
     if json {
         return print_json(&policy);
     }
     println!("{}", policy.toml.trim_end());
-    if let Some(violation) = &policy.violation {
-        say(format_args!("warning: it took over because another policy broke a rule: {violation}"));
+    match &policy.violation {
+        Some(fault) if policy.nobody_decides => say(format_args!(
+            "warning: nobody decides: it broke a rule and there is no other to take over: {fault}; \
+             set another with `hostler policy set`"
+        )),
+        Some(fault) => {
+            say(format_args!("warning: it took over because another policy broke a rule: {fault}"));
+        }
+        None => {}
     }
     Ok(())
 }

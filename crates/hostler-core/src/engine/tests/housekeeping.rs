@@ -53,7 +53,7 @@ fn a_stop_without_an_answer_is_asked_for_three_times_and_then_the_node_is_taken_
     let checkpoint = Act::new(|_, plan| {
         let (how, why) =
             (crate::decision::StopHow::Checkpoint, crate::decision::StopWhy::Preempted);
-        plan.stop(crate::id::LeaseId(0), how, why).unwrap();
+        plan.stop_because(crate::id::LeaseId(0), how, why).unwrap();
     });
     world.step(30, vec![], vec![checkpoint]);
     // A checkpoint has its own time on top; what follows is a kill, for the first reason.

@@ -19,6 +19,7 @@ use crate::solve::Solve;
 use crate::target::{Solution, Target, Team};
 use crate::testkit::*;
 use crate::units::{Rate, Span, Time};
+use crate::verify::Violation;
 use crate::view::View;
 
 fn believed(secs: u64) -> Estimate {
@@ -284,24 +285,81 @@ fn the_loop_answers_a_solver_at_the_instant_of_the_question() {
     run(&mut tape, &mut world.engine).unwrap();
     assert_eq!(world.state().solved_at(), Some(secs(3)));
     assert_eq!(world.state().account(Team::alone(JobId(0)), ModelId(0)).share, Target::ALL);
-    assert_eq!((world.engine.wants_solver(), world.state().solution_is_stale()), (None, false));
+    assert_eq!((world.state().solve_asked(), world.state().solution_is_stale()), (None, false));
     world.check_log();
 }
 
 #[test]
 fn a_question_to_a_solver_is_answered_on_the_state_of_its_step() {
     let mut world = World::with_policy("4", Solver);
-    let first = world.engine.solve().unwrap();
+    let first = world.engine.solve().unwrap().unwrap();
     world.step(0, vec![first], vec![]);
-    assert_eq!(world.engine.wants_solver(), None);
+    assert_eq!(world.state().solve_asked(), None);
     world.submit(1, 0, &["gpus 1"]);
-    let asked = world.engine.wants_solver();
+    let asked = world.state().solve_asked();
     assert_eq!(asked, Some(world.state().step()));
-    let question = world.engine.question_to_solver().unwrap();
+    let question = world.engine.question_to_solver().unwrap().unwrap();
     world.submit(2, 1, &["gpus 1"]);
-    let answer = question.answer();
+    let answer = question.answer().unwrap();
     let Event::Solved { based_on, solution } = &answer else { panic!("solvers answer so") };
     assert_eq!((Some(*based_on), solution.targets.len()), (asked, 1));
     world.step(3, vec![answer], vec![]);
     assert!(world.state().solution_is_stale(), "a job came meanwhile");
+}
+
+/// A solver with a bug: it names a GPU model that there is not, or panics.
+#[derive(Clone, Copy)]
+enum BadSolver {
+    NamesNothing,
+    Panics,
+    PanicsWhenMade,
+}
+
+impl Policy for BadSolver {
+    fn solver(&self) -> Option<Box<dyn Solve>> {
+        assert!(!matches!(self, BadSolver::PanicsWhenMade), "a bug of the policy");
+        Some(Box::new(*self))
+    }
+
+    fn decide(&mut self, _: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+        plan.solve();
+    }
+}
+
+impl Solve for BadSolver {
+    fn solve(&mut self, _: &View<'_>) -> Solution {
+        assert!(!matches!(self, BadSolver::Panics), "a bug of the solver");
+        let (team, model) = (Team::alone(JobId(0)), ModelId(4_000_000_000));
+        let targets = vec![Target { team, model, share: 1 }];
+        Solution { targets, ..Solution::default() }
+    }
+}
+
+#[test]
+fn a_solver_that_panics_or_answers_nonsense_is_a_violation() {
+    let asked = |solver: BadSolver| {
+        let mut world = World::with_policy("4", solver);
+        world.submit(0, 0, &["gpus 1"]);
+        let question = world.engine.question_to_solver().map(|question| question.unwrap());
+        let apart = question.and_then(|question| {
+            let answer = question.answer()?;
+            world.engine.check_answer(&answer)
+        });
+        let at_once = world.engine.solve();
+        world.check();
+        (at_once.unwrap_err(), apart.unwrap_err())
+    };
+    assert_eq!(asked(BadSolver::NamesNothing), (Violation::Answer, Violation::Answer));
+    assert_eq!(asked(BadSolver::Panics), (Violation::Panicked, Violation::Panicked));
+    assert_eq!(asked(BadSolver::PanicsWhenMade), (Violation::Panicked, Violation::Panicked));
+}
+
+#[test]
+fn what_one_policy_asked_its_solver_is_not_asked_of_the_next() {
+    let mut world = World::with_policy("4", Solver);
+    world.submit(0, 0, &["gpus 1"]);
+    assert!(world.state().solve_asked().is_some());
+    world.engine.begin(secs(1));
+    world.engine.take_fact(Event::PolicyChanged { settings: "kind = 'other'".into() });
+    assert_eq!(world.state().solve_asked(), None);
 }

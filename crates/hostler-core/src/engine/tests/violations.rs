@@ -1,5 +1,6 @@
 //! Policies that break rules or panic: the answer says so, nothing changes, and others go on.
 
+use crate::capacity::Refusal;
 use crate::cluster::Layout;
 use crate::engine::{Engine, Proposal};
 use crate::event::Event;
@@ -119,6 +120,16 @@ fn what_is_only_free_on_trial_is_not_given_away() {
 }
 
 #[test]
+fn what_is_not_free_in_the_order_of_the_decisions_is_refused() {
+    breaks(Violation::Taken(Refusal::Device(DeviceId(0))), |_, plan| {
+        plan.lift(LeaseId(0)).unwrap();
+        start(plan, 2, whole(0, &[0]));
+        plan.undo_to(0);
+        plan.resize(LeaseId(0), with_cores(whole(0, &[1]), 60)).unwrap();
+    });
+}
+
+#[test]
 fn a_part_of_a_device_is_refused_where_the_executor_cannot_give_one() {
     let mut world = busy();
     world.set_abilities(5, |abilities| abilities.shares = false);
@@ -197,15 +208,22 @@ fn a_policy_that_wants_to_be_asked_at_once_is_asked_a_moment_later() {
 }
 
 #[test]
-fn a_muted_policy_is_not_asked_until_another_is_in_place() {
+fn where_nobody_decides_nobody_is_asked_until_a_person_says_who() {
     let mut world = World::of("2");
     world.submit(0, 0, &["gpus 1 limit 10", "gpus 1"]);
     world.run(1, 0, whole(0, &[0]));
-    world.engine.mute();
     world.script(vec![Act::new(|_, _| panic!("it was asked"))]);
+    let broke = Event::PolicyBroke { fault: "it lied".into(), fallback: None };
+    world.engine.step(secs(2), vec![broke]).unwrap();
+    // A restart finds it so.
+    let saved = world.engine.snapshot();
+    world.engine.restore(saved);
     world.engine.step(secs(2), vec![Event::RoundEnded]).unwrap();
     let said = world.engine.step(secs(11), vec![]).unwrap();
     assert_eq!(decided(&said), "stop lease0: Kill, TimeLimit\n");
+    assert_eq!(&*world.state().policy_fault().unwrap().fault, "it lied");
     world.engine.replace_policy(Box::new(Restless));
-    assert_eq!(world.engine.step(secs(12), vec![]).unwrap().len(), 1, "it is asked what was due");
+    let set = Event::PolicyChanged { settings: "kind = 'restless'".into() };
+    assert_eq!(world.engine.step(secs(12), vec![set]).unwrap().len(), 1, "it is asked again");
+    assert_eq!(world.state().policy_fault(), None);
 }

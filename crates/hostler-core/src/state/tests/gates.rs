@@ -58,12 +58,39 @@ fn the_first_job_of_a_tenant_counts_against_its_quota_too() {
     let mut world = World::of("8");
     world.step(0, vec![quota(1, Some(1))], vec![]);
     world.submit(1, 0, &["gpus 2 tenant 1", "gpus 1 tenant 1"]);
-    assert_eq!(waiting(&world), [] as [u32; 0]);
-    assert_eq!(world.job(0).reason, Reason::OverQuota);
-    world.step(2, vec![quota(1, Some(2))], vec![]);
-    assert_eq!(waiting(&world), [0]);
-    world.step(3, vec![quota(1, None)], vec![]);
+    // Who asks for more than the whole quota stands in nobody's way.
+    assert_eq!(waiting(&world), [1]);
+    assert_eq!(world.job(0).reason, Reason::QuotaTooSmall);
+    world.step(2, vec![quota(1, Some(3))], vec![]);
     assert_eq!(waiting(&world), [0, 1]);
+}
+
+#[test]
+fn a_lower_quota_sorts_those_who_wait_anew() {
+    let mut world = World::of("8");
+    world.step(0, vec![quota(0, Some(4))], vec![]);
+    world.submit(1, 0, &["gpus 2", "gpus 4", "gpus 1"]);
+    assert_eq!(waiting(&world), [0]);
+    assert_eq!(world.job(1).reason, Reason::OverQuota);
+    world.step(2, vec![quota(0, Some(3))], vec![]);
+    assert_eq!((waiting(&world), world.job(1).reason), (vec![0, 2], Reason::QuotaTooSmall));
+    world.step(3, vec![quota(0, Some(7))], vec![]);
+    assert_eq!(waiting(&world), [0, 1, 2]);
+    world.check_log();
+}
+
+#[test]
+fn the_quota_of_a_tenant_can_be_raised_step_by_step() {
+    let mut world = World::of("8");
+    world.step(0, vec![quota(1, Some(1))], vec![]);
+    world.submit(1, 0, &["gpus 1 tenant 1", "gpus 1 tenant 1"]);
+    assert_eq!(waiting(&world), [0]);
+    assert_eq!(world.job(1).reason, Reason::OverQuota);
+    world.step(2, vec![quota(1, Some(2))], vec![]);
+    assert_eq!(waiting(&world), [0, 1]);
+    world.submit(3, 2, &["gpus 2 tenant 1"]);
+    world.step(4, vec![quota(1, None)], vec![]);
+    assert_eq!(waiting(&world), [0, 1, 2]);
 }
 
 #[test]

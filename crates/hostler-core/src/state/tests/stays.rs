@@ -126,7 +126,7 @@ fn a_stop_keeps_the_first_reason_and_counts_how_often_it_was_asked() {
     world.submit(0, 0, &["gpus 1 limit 50 saves 9"]);
     world.run(0, 0, whole(0, &[0]));
     let save = Act::new(|_, plan| {
-        plan.stop(LeaseId(0), StopHow::Checkpoint, StopWhy::Preempted).unwrap();
+        plan.stop(LeaseId(0), StopHow::Checkpoint).unwrap();
     });
     world.step(10, vec![], vec![save]);
     let stop = world.lease(0).stop.unwrap();
@@ -189,7 +189,7 @@ fn a_stay_ends_as_its_outcome_and_the_stop_say() {
         world.run(0, 0, whole(0, &[0]));
         if let Some(why) = why {
             let stop = move |_: &crate::view::View<'_>, plan: &mut crate::plan::Plan<'_>| {
-                plan.stop(LeaseId(0), StopHow::Kill, why).unwrap();
+                plan.stop_because(LeaseId(0), StopHow::Kill, why).unwrap();
             };
             world.step(1, vec![], vec![Act::new(stop)]);
         }
