@@ -1,9 +1,11 @@
-//! What an executor can do, as data: policies look at it before they decide, `verify` after.
+//! What an executor can do and its operator allows, as data: policies look at it before they decide, `verify` after.
 //!
 //! A fact of the log like any other, so a replay or a fork of a real cluster decides as the cluster
 //! did. A simulated cluster can do all of it, unless the scenario says otherwise.
 
 use serde::{Deserialize, Serialize};
+
+use crate::units::Span;
 
 /// What an executor can do with jobs and machines besides starting and stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +23,10 @@ pub struct Abilities {
     pub grows: bool,
     /// Says itself when a node is gone; nobody else concludes it from stops that were not answered.
     pub tells_nodes: bool,
+    /// Work that a job which cannot be saved may lose in all by being stopped in favour of others.
+    /// None: such jobs are never stopped for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_work_max: Option<Span>,
 }
 
 impl Default for Abilities {
@@ -33,6 +39,7 @@ impl Default for Abilities {
             shares: true,
             grows: false,
             tells_nodes: false,
+            lost_work_max: None,
         }
     }
 }

@@ -206,6 +206,9 @@ pub struct Checkpoint {
     pub load: Span,
     /// It saves by itself this often; zero means only when asked.
     pub every: Span,
+    /// It cannot be saved: stopped, it begins anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never: bool,
 }
 
 /// Whether a job shares GPUs with others.

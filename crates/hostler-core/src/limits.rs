@@ -37,6 +37,10 @@ pub const JOB_NUMBER_GAP_MAX: u32 = 1 << 20;
 /// and 32 MiB until the leases before them are over.
 pub const LEASE_NUMBER_GAP_MAX: u32 = 1 << 22;
 
+/// A job that cannot be saved stays for at least so long, where such jobs are stopped at all: less
+/// would be spent on starting.
+pub const UNSAVED_STAY_MIN: Span = Span::from_secs(60);
+
 /// Time that an executor has to say whether a job started. A cold image pull takes minutes.
 pub const START_TIMEOUT: Span = Span::from_secs(1800);
 

@@ -62,6 +62,9 @@ pub enum PlanError {
     /// The lease has ended, or the plan has decided on it already.
     #[error("{0:?} is over, is stopping, or is planned already")]
     Lease(LeaseId),
+    /// Its job cannot be saved, and may not lose what it did.
+    #[error("{0:?} cannot be saved and is left alone")]
+    Kept(LeaseId),
     /// Something is taken.
     #[error(transparent)]
     Taken(#[from] Refusal),
@@ -148,6 +151,9 @@ impl<'a> Plan<'a> {
 
     /// Preempts a running or starting job. It goes on some day: only people and limits end jobs.
     pub fn stop(&mut self, lease: LeaseId, how: StopHow) -> Result<(), PlanError> {
+        if self.state.lease(lease).is_some_and(|lease| !self.state.may_preempt(lease)) {
+            return Err(PlanError::Kept(lease));
+        }
         self.stop_because(lease, how, StopWhy::Preempted)
     }
 

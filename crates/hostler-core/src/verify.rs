@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::capacity::Refusal;
 use crate::cluster::{Health, Power, Share};
-use crate::decision::Decision;
+use crate::decision::{Decision, StopWhy};
 use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
 use crate::job::{Job, Locality, Phase, Sharing};
 use crate::limits::DECISIONS_PER_JOB_MAX;
@@ -87,6 +87,9 @@ pub enum Violation {
     /// A reason for which nobody is turned away.
     #[error("{0:?} is turned away for what may pass")]
     Passing(JobId),
+    /// A job that cannot be saved is stopped in favour of others.
+    #[error("{0:?} cannot be saved and may not be stopped in favour of others")]
+    Kept(JobId),
     /// The placements are not free together, in the order of the decisions.
     #[error(transparent)]
     Taken(#[from] Refusal),
@@ -165,9 +168,13 @@ impl<'a> Check<'a> {
             Decision::Hold { job, .. } => {
                 self.waiting(*job)?;
             }
-            Decision::Stop { lease, .. } => {
-                let job = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?.job;
-                self.once(job)?;
+            Decision::Stop { lease, why, .. } => {
+                let held = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?;
+                self.once(held.job)?;
+                let anew = *why == StopWhy::Preempted && held.stop.is_none();
+                if anew && !self.state.may_preempt(held) {
+                    return Err(Violation::Kept(held.job));
+                }
             }
             Decision::Resize { lease, placement } => {
                 if !self.state.abilities().resize {

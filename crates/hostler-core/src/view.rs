@@ -143,6 +143,12 @@ impl<'a> View<'a> {
         self.node(part.node).map_or(Milli::ZERO, |_| self.state.gpu_of(part))
     }
 
+    /// Whether a stay may be ended in favour of others: a job that cannot be saved is left alone,
+    /// unless the operator allows for its loss.
+    pub fn may_preempt(&self, lease: &Lease) -> bool {
+        self.state.may_preempt(lease)
+    }
+
     /// Believed speed of a job at a placement, without neighbours: that of its slowest task. Where
     /// it is believed not to fit, or there is no such node, the least there is.
     pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {

@@ -38,8 +38,9 @@ pub mod limits;
 pub mod lp;
 pub mod place;
 
-/// The policy of a daemon that was told none, with settings as on a command line.
-pub const DEFAULT: &str = "fifo-backfill:estimate=user";
+/// The policy of a daemon that was told none, with settings as on a command line. Real gangs talk,
+/// so they get few nodes.
+pub const DEFAULT: &str = "fifo-backfill:estimate=user:place=consolidate";
 
 /// The policy that needs nothing and surprises nobody: what to begin with.
 pub const SIMPLEST: &str = order::fifo::KIND;

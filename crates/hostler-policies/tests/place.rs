@@ -308,6 +308,21 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
 }
 
 #[test]
+fn a_gang_is_on_one_gpu_model_where_one_has_room_for_all() {
+    let place = PlaceRule::Consolidate.build();
+    let nodes = |free: &Capacity, count: u32| -> Vec<u32> {
+        let parts = place.choose(free, 0, &gpus(1.0), count).expect("there is room");
+        parts.iter().map(|part| part.node.0).collect()
+    };
+    // The largest node is of the other model; alone it has too little.
+    let mut free = cluster(&[(4, 0, 0), (4, 0, 0), (6, 0, 1)]);
+    assert_eq!(nodes(&free, 8), [0, 1]);
+    assert_eq!(nodes(&free, 6), [2]);
+    occupy(&mut free, 0, 1.0);
+    assert_eq!(nodes(&free, 8), [2, 0], "no model has room for all");
+}
+
+#[test]
 fn whether_a_role_fits_does_not_depend_on_the_rule() {
     let mut seed = 7u64;
     let mut random = |below: u64| {

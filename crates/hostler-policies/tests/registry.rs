@@ -56,7 +56,7 @@ fn every_setting_says_what_it_means() {
 #[test]
 fn the_default_and_the_simplest_policy_exist() {
     let (kind, settings) = DEFAULT.split_once(':').expect("a real cluster has no oracle");
-    let settings = settings_from_pairs([settings]).expect("one setting");
+    let settings = settings_from_pairs(settings.split(':')).expect("pairs");
     let policy = builtin().build(kind, &settings).expect("the default can be built");
     assert_eq!(policy.estimates(), EstimateSource::User);
     assert_eq!(fault(builtin().find(SIMPLEST)), "built");

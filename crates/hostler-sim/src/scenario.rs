@@ -94,6 +94,8 @@ struct CheckpointCost {
     save_secs: f64,
     load_secs: f64,
     every_secs: f64,
+    never: bool,
+    lost_max_secs: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -261,7 +263,11 @@ impl Scenario {
             save: span("save_secs", self.checkpoint.save_secs)?,
             load: span("load_secs", self.checkpoint.load_secs)?,
             every: span("every_secs", self.checkpoint.every_secs)?,
+            never: self.checkpoint.never,
         };
+        let lost_max = self.checkpoint.lost_max_secs;
+        workload.site.abilities.lost_work_max =
+            lost_max.map(|secs| span("lost_max_secs", secs)).transpose()?;
         workload.site.physics.start_delay = start_delay(self.physics.start_delay_secs)?;
         workload.site.physics.wake_delay = span("wake_delay_secs", self.physics.wake_delay_secs)?;
         // Those of a throughput table come first.

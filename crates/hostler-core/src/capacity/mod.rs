@@ -14,7 +14,7 @@ use index::ClassIndex;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{GpuModel, Layout, Node, Share};
-use crate::id::{DeviceId, NodeId};
+use crate::id::{DeviceId, ModelId, NodeId};
 use crate::placement::{Part, Placement, Slice};
 use crate::units::{Mib, Milli};
 
@@ -187,6 +187,11 @@ impl Capacity {
     /// Free resources of a node.
     pub fn node(&self, id: NodeId) -> &NodeFree {
         &self.nodes[id.index()]
+    }
+
+    /// The GPU model of a node.
+    pub fn model(&self, id: NodeId) -> Option<ModelId> {
+        self.nodes[id.index()].class.checked_sub(1).map(|model| ModelId(model.into()))
     }
 
     /// The rack that a node is in.

@@ -205,6 +205,7 @@ impl Pipeline {
     /// no others to replace.
     fn runners(&self, view: &View<'_>, plan: &Plan<'_>, after: Rank) -> Vec<Runner> {
         let staying = view.leases().filter(|lease| !is_stopping(plan, lease));
+        let staying = staying.filter(|lease| view.may_preempt(lease));
         let runners = staying.filter_map(|lease| {
             let job = view.job(lease.job).expect("a lease belongs to a job");
             let rank = (self.order.key(view, job), job.id);

@@ -26,11 +26,11 @@ use crate::cluster::{GpuModel, Health, Node, Tenant};
 use crate::decision::StopWhy;
 use crate::id::{DeviceId, GroupId, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::{Job, JobSpec};
-use crate::limits::{STOP_ATTEMPTS_MAX, USES_SEEN_MIN};
+use crate::limits::{STOP_ATTEMPTS_MAX, UNSAVED_STAY_MIN, USES_SEEN_MIN};
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
 use crate::table::IdWindow;
-use crate::units::{Milli, Rate, Time};
+use crate::units::{Milli, Rate, Span, Time};
 use gates::GateBook;
 use turns::Turns;
 
@@ -332,6 +332,20 @@ impl ClusterState {
         let alarm = alarms.next().map(|(at, _)| *at);
         let start = self.starting.iter().find(|(_, id)| self.awaits_start(*id)).map(|(at, _)| *at);
         [alarm, start].into_iter().flatten().min()
+    }
+
+    /// Whether a stay may be ended in favour of others. A job that cannot be saved loses all that
+    /// it did, so it is left alone unless the operator allows for that loss, and then each of its
+    /// stays is at least twice as long as all that it lost before.
+    pub fn may_preempt(&self, lease: &Lease) -> bool {
+        let Some(job) = self.job(lease.job).filter(|job| job.spec.checkpoint.never) else {
+            return true;
+        };
+        let (Some(started), lost) = (lease.started, job.ledger.lost_work) else { return true };
+        let ran = self.now.since(started);
+        let long_enough = ran >= UNSAVED_STAY_MIN.max(Span(lost.0.saturating_mul(2)));
+        let most = self.abilities.lost_work_max;
+        long_enough && most.is_some_and(|most| lost + ran <= most)
     }
 
     /// Whether a stop was asked for often enough, and the executor will say itself what became of

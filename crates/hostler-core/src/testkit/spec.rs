@@ -56,6 +56,7 @@ fn of_job(spec: &mut JobSpec, word: &str, value: &str) {
         "priority" => spec.priority = value.parse().unwrap(),
         "lasts" => spec.user_estimate = span(),
         "limit" => spec.time_limit = span(),
+        "saves" if value == "never" => spec.checkpoint.never = true,
         "saves" => spec.checkpoint.save = span().unwrap(),
         "loads" => spec.checkpoint.load = span().unwrap(),
         "elastic" => {

@@ -22,6 +22,7 @@ mod many;
 mod metrics;
 mod nodes;
 mod reader;
+mod reasons;
 mod recover;
 mod request;
 mod tenants;
@@ -76,6 +77,9 @@ pub struct Settings {
     pub dead: Span,
     /// Time without a beat after which a node gets no new jobs.
     pub silent: Span,
+    /// Work that a job without checkpoints may lose in all by being stopped in favour of others;
+    /// none: it is never stopped for that.
+    pub lost_work_max: Option<Span>,
     /// Bytes of log after which the state is saved anew.
     pub snapshot_bytes: usize,
     /// Idempotency keys that are remembered of each token.
@@ -94,6 +98,7 @@ impl Settings {
             fence: FENCE,
             dead: Span::from_secs(960),
             silent: Span::from_secs(30),
+            lost_work_max: None,
             snapshot_bytes: 8 << 20,
             keys_max: KEYS_PER_TOKEN_MAX,
         }

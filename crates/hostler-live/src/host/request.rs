@@ -45,7 +45,7 @@ pub(super) fn spec_of(
     let checkpoint = if request.checkpoints {
         Checkpoint { save: grace, ..Checkpoint::default() }
     } else {
-        Checkpoint::default()
+        Checkpoint { never: true, ..Checkpoint::default() }
     };
     let spec = JobSpec {
         name: name_of(request).into(),

@@ -4,13 +4,12 @@ use hostler_core::gate::Gate;
 use hostler_core::id::{JobId, NodeId, TenantId};
 use hostler_core::job::{Job, Phase};
 use hostler_core::metrics::Summary;
-use hostler_core::reason::Reason;
 use hostler_core::state::PolicyFault;
 use hostler_core::units::Time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::jobs::LiveJob;
+use super::reasons::Shortages;
 use super::{Answer, Effect, Figures, Host, Principal};
 use crate::job::{HeldBy, JobState, JobView};
 use crate::limits::PAGE_JOBS_MAX;
@@ -103,10 +102,13 @@ pub struct JobFilter {
 impl Host {
     /// A job that is not over.
     pub fn job(&self, id: u32) -> Option<JobView> {
-        let mut view = self.job_in_list(id)?;
+        let mut view = self.job_in_list(id, &mut Shortages::default())?;
         view.request.env.clone_from(&self.desk.jobs.get(&id)?.row.request.env);
         let job = self.desk.state().job(JobId(id))?;
         if job.phase == Phase::Pending {
+            if let Some(room) = self.room_when(job) {
+                view.reason = format!("{}; {room}", view.reason);
+            }
             view.expected_start = self.expected_start(job).map(Time::secs_f64);
         }
         Some(view)
@@ -121,7 +123,8 @@ impl Host {
                 && (filter.states.is_empty() || filter.states.contains(&self.desk.state_of(**id)))
         });
         let page = jobs.take(filter.limit.clamp(1, PAGE_JOBS_MAX as usize));
-        page.filter_map(|(id, _)| self.job_in_list(*id)).collect()
+        let mut known = Shortages::default();
+        page.filter_map(|(id, _)| self.job_in_list(*id, &mut known)).collect()
     }
 
     /// Since when a job that is not over stands where it stands, in seconds since the epoch.
@@ -156,7 +159,7 @@ impl Host {
         ]
     }
 
-    fn job_in_list(&self, id: u32) -> Option<JobView> {
+    fn job_in_list(&self, id: u32, known: &mut Shortages) -> Option<JobView> {
         let live = self.desk.jobs.get(&id)?;
         let state = self.desk.state();
         let job = state.job(JobId(id))?;
@@ -167,69 +170,8 @@ impl Host {
             .filter(|lease| lease.expected_end != Time::NEVER)
             .map(|lease| lease.expected_end.secs_f64());
         view.held_by = job.gates.first().map(held_by);
-        view.reason = self.reason(id, job);
+        view.reason = self.reason(id, job, known);
         Some(view)
-    }
-
-    /// Why a job waits, in words.
-    fn reason(&self, id: u32, job: &Job) -> String {
-        let live = &self.desk.jobs[&id];
-        match job.phase {
-            Phase::Running(_) | Phase::Starting(_) | Phase::Done(_) => String::new(),
-            Phase::Stopping(_) if job.cancelled => "cancelled; it is being stopped".to_owned(),
-            Phase::Stopping(_) => "it is being stopped".to_owned(),
-            Phase::Pending => match job.reason {
-                Reason::StartFailed if !live.row.facts.reason.is_empty() => {
-                    format!("{}; it is tried again", live.row.facts.reason)
-                }
-                reason => reason.to_string(),
-            },
-            Phase::Held => self.held_reason(live, job),
-        }
-    }
-
-    /// What keeps a job from the policy, in words.
-    fn held_reason(&self, live: &LiveJob, job: &Job) -> String {
-        match job.gates.first() {
-            Some(Gate::After) => {
-                let needs = self.desk.state().needs(job.id).iter();
-                let needs: Vec<String> = needs.map(|after| after.job.0.to_string()).collect();
-                format!("waits until jobs are finished: {}", needs.join(", "))
-            }
-            Some(Gate::Pause) => format!("{}; it is tried again soon", live.row.facts.reason),
-            Some(Gate::NoNode) => format!("{}; it waits for other nodes to join", job.reason),
-            Some(Gate::Quota) => format!("tenant `{}` uses all GPUs of its quota", live.row.tenant),
-            Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
-        }
-    }
-
-    /// When a waiting job may start, if those before it start first and everything ends as
-    /// believed: GPUs are counted, not placed.
-    fn expected_start(&self, job: &Job) -> Option<Time> {
-        let state = self.desk.state();
-        let ahead = state.pending().range(..=job.id).filter_map(|id| state.job(*id));
-        let wanted: u64 = ahead.map(|job| job.spec.gpu_milli()).sum();
-        let usable = state.nodes().iter().filter(|node| node.usable());
-        let all: u64 = usable.clone().map(|node| u64::from(node.spec.gpus) * 1000).sum();
-        if job.spec.gpu_milli() == 0 || job.spec.gpu_milli() > all {
-            return None;
-        }
-        let free = |id: NodeId| u64::from(state.capacity().gpu_free(id).0);
-        let mut free: u64 = usable.map(|node| free(node.id)).sum();
-        if free >= wanted {
-            return Some(state.now());
-        }
-        for lease in state.by_expected_end() {
-            if lease.expected_end == Time::NEVER {
-                return None;
-            }
-            let held = lease.placement.parts.iter().map(|part| u64::from(state.gpu_of(part).0));
-            free += held.sum::<u64>();
-            if free >= wanted {
-                return Some(lease.expected_end.max(state.now()));
-            }
-        }
-        None
     }
 
     /// Answers those who want to see jobs as they are after the batch.

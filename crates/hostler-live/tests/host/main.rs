@@ -40,7 +40,7 @@ fn jobs_start_in_order_and_end_with_their_exit_code() {
             2 n1 0 running
             3 jobs
                 1 running, on n1
-                2 queued: 0 of its 1 tasks would fit now
+                2 queued: needs 1 GPU; none is free
             9 n1 0 ended 3
                 to n1: forget lease0
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
@@ -244,16 +244,16 @@ fn a_quota_lets_through_what_fits_in_order() {
                 tenant `default` may have 4 jobs; ask for less, or wait for others to end
             2 jobs
                 1 starting, on n1
-                2 held by quota: tenant `default` uses all GPUs of its quota
-                3 held by quota: tenant `default` uses all GPUs of its quota
-                4 held by quota: tenant `default` uses all GPUs of its quota
+                2 held by quota: tenant `default` has 1 of its 2 GPUs in use; it asks for 2
+                3 held by quota: tenant `default` has 1 of its 2 GPUs in use; an earlier job of that tenant waits for more
+                4 held by quota: tenant `default` has 1 of its 2 GPUs in use; an earlier job of that tenant waits for more
             3 n1 0 ended 0
                 to n1: forget lease0
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000), (1, 1000)] of 1 at n1.example:20001
             4 jobs
                 2 starting, on n1
-                3 held by quota: tenant `default` uses all GPUs of its quota
-                4 held by quota: tenant `default` uses all GPUs of its quota
+                3 held by quota: tenant `default` has 2 of its 2 GPUs in use; it asks for 1
+                4 held by quota: tenant `default` has 2 of its 2 GPUs in use; it asks for 1
             5 n1 1 ended 0
                 to n1: forget lease1
                 to n1: start lease2 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
@@ -375,7 +375,7 @@ fn people_hold_release_cancel_and_drain() {
             4 drain n1
                 n1 draining
             5 release 2
-                2 queued: 0 of its 1 tasks would fit now
+                2 queued: none of 1 nodes takes jobs; see `hostler nodes`
             6 cancel 1 5
                 job 1 has version 6291456, not 5; look at it again
             6 cancel 1
@@ -384,7 +384,7 @@ fn people_hold_release_cancel_and_drain() {
             7 n1 0 killed
                 to n1: forget lease0
             8 jobs
-                2 queued: 0 of its 1 tasks would fit now
+                2 queued: none of 1 nodes takes jobs; see `hostler nodes`
             9 undrain n1
                 n1 up
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
@@ -503,7 +503,7 @@ fn a_node_is_given_up_only_after_the_fence_and_its_jobs_start_elsewhere() {
                 n2 up 0 used
             900 n2 beat
             900 jobs
-                1 running, on n1
+                1 running, on n1: node `n1` has said nothing for 900 s
             970 n2 beat
                 to n2: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 1 at n2.example:20001
             970 jobs
@@ -741,7 +741,7 @@ fn progress_gives_an_expected_end() {
             12 n1 step 0 10 100
             13 jobs
                 1 running, on n1, step 10, expected end Some(102.0)
-                2 queued: 0 of its 1 tasks would fit now
+                2 queued: needs 1 GPU; none is free
         "#]],
     );
 }
@@ -778,7 +778,7 @@ fn another_policy_decides_at_once_and_after_a_restart() {
                 to n1: forget lease0
                 to n1: start lease1 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
             6 jobs
-                2 queued: 0 of its 1 tasks would fit now
+                2 queued: needs 1 GPU; none is free
                 3 starting, on n1
         "#]],
     );

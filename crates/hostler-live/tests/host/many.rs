@@ -39,9 +39,9 @@ fn the_number_of_an_array_means_all_of_it() {
                 3 queued
             5 jobs
                 2 starting, on n1
-                3 queued: 0 of its 1 tasks would fit now
+                3 queued: needs 1 GPU; none is free
                 4 held by person: held by a person
-                5 queued: 0 of its 1 tasks would fit now
+                5 queued: needs 1 GPU; none is free
             6 cancel-all 1_0-3
                 to n1: stop lease1 kill in 30000 ms
                 2 stopping

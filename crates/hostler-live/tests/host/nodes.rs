@@ -123,7 +123,7 @@ fn nobody_waits_for_what_a_machine_was_before_it_changed() {
                 submitted [2]
             2 jobs
                 1 starting, on n1
-                2 queued: 0 of its 1 tasks would fit now
+                2 queued: needs 2 GPUs on one node; the most free on one is 1 (node `n2`)
             3 join n1 1
                 close (old)
                 to n1: forget lease0
@@ -297,8 +297,8 @@ fn jobs_whose_files_an_agent_has_are_not_numbered_again_by_a_restored_store() {
                 close n2
             11 jobs
                 1 starting, on n1
-                5 queued: 0 of its 1 tasks would fit now
-                6 queued: 0 of its 1 tasks would fit now
+                5 queued: needs 1 GPU; none is free
+                6 queued: needs 1 GPU; none is free
         "#]],
     );
 }

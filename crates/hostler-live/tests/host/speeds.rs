@@ -166,7 +166,7 @@ fn work_done_on_slow_gpus_counts_for_less_when_others_prove_faster() {
             10 slow1 step 0 0 10000
             70 slow1 step 0 600 10000
             71 jobs
-                1 running, on slow1, step 600, expected end Some(1010.0)
+                1 running, on slow1, step 600, expected end Some(1010.0): node `slow1` has said nothing for 70 s
             72 join n1 1
             73 submit gpus=1 group=resnet model=V100
                 submitted [2]
@@ -178,8 +178,8 @@ fn work_done_on_slow_gpus_counts_for_less_when_others_prove_faster() {
                 profile1 1 K80: 10.00 steps/s
                 profile1 1 V100: 40.00 steps/s
             141 jobs
-                1 running, on slow1, step 600, expected end Some(1010.0)
-                2 running, on n1, step 2400, expected end Some(330.0)
+                1 running, on slow1, step 600, expected end Some(1010.0): node `slow1` has said nothing for 140 s
+                2 running, on n1, step 2400, expected end Some(330.0): node `n1` has said nothing for 68 s
         "#]],
     );
 }

@@ -139,8 +139,8 @@ fn a_policy_that_breaks_a_rule_gives_way_and_nothing_is_lost() {
                 done
             9 jobs
                 1 running, on n1
-                2 queued: 0 of its 1 tasks would fit now
-                3 queued: 0 of its 1 tasks would fit now
+                2 queued: needs 1 GPU; none is free
+                3 queued: needs 1 GPU; none is free
             9 deciding
                 kind = "fifo-backfill" estimate = "user"; 1 violations, Some("job2 is turned away for what may pass (`kind = 'rogue-away'`)")
             10 n1 0 ended 0
@@ -148,7 +148,7 @@ fn a_policy_that_breaks_a_rule_gives_way_and_nothing_is_lost() {
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
             11 jobs
                 2 starting, on n1
-                3 queued: 0 of its 1 tasks would fit now
+                3 queued: needs 1 GPU; none is free
         "#]],
     );
 }

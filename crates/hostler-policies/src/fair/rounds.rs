@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use hostler_core::cluster::Node;
-use hostler_core::id::JobId;
+use hostler_core::id::{JobId, NodeId};
 use hostler_core::job::Phase;
 use hostler_core::placement::Lease;
 use hostler_core::plan::Plan;
@@ -149,13 +149,11 @@ impl Rounds {
             if plan.has_lease(lease.id) {
                 continue;
             }
-            // Nobody can come back to a node that takes no new jobs: who is there stays.
-            if lease
-                .placement
-                .parts
-                .iter()
-                .any(|part| !view.node(part.node).is_some_and(Node::usable))
-            {
+            // Nobody can come back to a node that takes no new jobs: who is there stays. So does
+            // who cannot be saved.
+            let usable = |node: NodeId| view.node(node).is_some_and(Node::usable);
+            let can_come_back = lease.placement.parts.iter().all(|part| usable(part.node));
+            if !can_come_back || !view.may_preempt(lease) {
                 walk.pass(lease.job);
                 round.kept.push(lease.id);
                 round.turns.push(Turn { team: Team::alone(lease.job), model });

@@ -1,18 +1,21 @@
 //! Consolidation: as few nodes as possible, because tasks that talk across nodes run slower.
 //!
 //! When one node holds what is left, the tightest such node gets it; else the node with the most
-//! room is filled and the search goes on. Taking the largest first needs the fewest nodes. Inside
-//! a node, the GPUs of a task come from one island where that is possible. It does not move jobs
-//! that run to make room.
+//! room is filled and the search goes on. Taking the largest first needs the fewest nodes. The
+//! tasks of a role are on one GPU model where one has room for all: they wait for the slowest.
+//! Inside a node, the GPUs of a task come from one island where that is possible. It does not move
+//! jobs that run to make room.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use hostler_core::capacity::{Capacity, Walk};
-use hostler_core::job::Demand;
+use hostler_core::id::ModelId;
+use hostler_core::job::{Demand, Locality, Models};
 use hostler_core::placement::Part;
 use hostler_core::stage::{Place, Shortfall};
 
-use super::{Rack, Rule, Seat, choose};
+use super::{Rack, Rule, Seat, choose, part, seats};
 
 /// Fewest nodes.
 pub struct Consolidate;
@@ -25,8 +28,35 @@ impl Place for Consolidate {
         demand: &Demand,
         count: u32,
     ) -> Result<Vec<Part>, Shortfall> {
-        choose::<Consolidate>(free, gang, demand, count)
+        match one_model(free, demand, count) {
+            Some(seats) => {
+                let parts = seats.into_iter();
+                Ok(parts.map(|seat| part(free, gang, demand, seat)).collect())
+            }
+            None => choose::<Consolidate>(free, gang, demand, count),
+        }
     }
+}
+
+/// The fewest nodes of one GPU model that hold all tasks, where there is a choice of models.
+fn one_model(free: &Capacity, demand: &Demand, count: u32) -> Option<Vec<Seat>> {
+    let near = !matches!(demand.locality, Locality::Any | Locality::Apart);
+    if count < 2 || demand.gpu.0 == 0 || near || matches!(demand.models, Models::Ordered(_)) {
+        return None;
+    }
+    let (seats, _) = seats::<Consolidate>(free, demand, Some(count));
+    let mut models: BTreeMap<Option<ModelId>, Vec<Seat>> = BTreeMap::new();
+    for seat in seats {
+        models.entry(free.model(seat.node)).or_default().push(seat);
+    }
+    if models.len() < 2 {
+        return None;
+    }
+    let holds = |seats: &Vec<Seat>| {
+        seats.iter().fold(0, |sum: u32, seat| sum.saturating_add(seat.tasks)) >= count
+    };
+    let able = models.into_values().filter(holds);
+    able.map(|seats| Consolidate::divide(&seats, count)).min_by_key(Vec::len)
 }
 
 impl Rule for Consolidate {

@@ -151,7 +151,8 @@ impl<Source: Arrivals> World<Source> {
             return;
         };
         stay.account(now);
-        if how == StopHow::Checkpoint && stay.doing == Doing::Working {
+        let can_save = how == StopHow::Checkpoint && !stay.spec.checkpoint.never;
+        if can_save && stay.doing == Doing::Working {
             let save = stay.spec.checkpoint.save;
             stay.save(now);
             self.queue.push(now + save, Coming::Saved(lease));

@@ -98,7 +98,8 @@ impl Stay {
 
     /// Work done over all stays, and the part of it that survives a crash.
     pub(super) fn done_and_safe(&self) -> (Span, Span) {
-        let Checkpoint { every, .. } = self.spec.checkpoint;
+        let Checkpoint { every, never, .. } = self.spec.checkpoint;
+        let every = if never { Span::ZERO } else { every };
         let kept = self.worked.0.checked_div(every.0).map_or(0, |times| times * every.0);
         (self.base + self.worked, self.base + Span(kept))
     }

@@ -62,6 +62,11 @@ pub struct Serve {
     /// left out.
     #[arg(long, value_name = "KIND[:KEY=VALUE..]|FILE")]
     pub fallback: Option<String>,
+    /// Work that a job without `--checkpoints` may lose in all by being stopped in favour of others;
+    /// each of its stays is then at least twice as long as all that it lost before. Such jobs are
+    /// never stopped for others when left out.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub lost_work_max: Option<u64>,
     /// Recorded trace whose jobs predictors learn from, besides those that finish here: for
     /// policies with `estimate=median` or `cart`. May be given several times, oldest first.
     #[arg(long, value_name = "FOLDER")]
@@ -225,7 +230,8 @@ pub struct Submit {
     /// Whether it shares GPUs.
     #[arg(long, value_enum, value_name = "HOW")]
     pub share: Option<Share>,
-    /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR.
+    /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR. A job that cannot is never
+    /// stopped in favour of others, unless `hostler serve --lost-work-max` allows for its loss.
     #[arg(long)]
     pub checkpoints: bool,
     /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.

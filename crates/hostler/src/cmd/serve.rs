@@ -170,6 +170,7 @@ fn times(args: &Serve, policy: String) -> Result<host::Settings> {
         silent: usual.silent.min(Span(fence.0 / 2)),
         fence,
         dead: Span::from_secs(dead),
+        lost_work_max: args.lost_work_max.map(Span::from_secs),
         ..usual
     })
 }

@@ -54,3 +54,18 @@ fn a_preempted_job_saves_makes_room_and_goes_on_from_there() {
     let said = cluster.text(&["logs", &low.to_string()]);
     assert!(said.starts_with("restart 1 from ") && said.ends_with("done with 40\n"), "{said}");
 }
+
+#[test]
+fn jobs_without_checkpoints_start_once_whatever_the_policy_would_like() {
+    let mut cluster = Cluster::new(&["--plain", "--policy", "max-min-fairness:round_secs=2"]);
+    cluster.serve();
+    cluster.enrol("n0", &["--fake-gpus", "8xV100"]);
+    cluster.enrol("n1", &["--fake-gpus", "8xV100"]);
+    cluster.until_up();
+    let all: Vec<u32> =
+        (0..4).map(|_| cluster.submit(&["--gpus", "8", "--", "sleep", "5"])).collect();
+    for job in all {
+        let view = cluster.until(job, "finished");
+        assert_eq!(view["restarts"], 0, "{view}");
+    }
+}

@@ -2,12 +2,13 @@
 
 use crate::capacity::Refusal;
 use crate::cluster::Layout;
+use crate::decision::{StopHow, StopWhy};
 use crate::engine::{Engine, Proposal};
 use crate::event::Event;
 use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
 use crate::limits::STEPS_PER_INSTANT_MAX;
 use crate::placement::Placement;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanError};
 use crate::policy::{Policy, Wake};
 use crate::reason::Reason;
 use crate::target::{Team, Turn};
@@ -117,6 +118,23 @@ fn what_is_only_free_on_trial_is_not_given_away() {
         plan.lift(LeaseId(0)).unwrap();
         start(plan, 3, with_cores(whole(0, &[1]), 60));
     });
+}
+
+#[test]
+fn who_cannot_be_saved_is_not_stopped_for_others() {
+    let mut world = World::of("1");
+    world.submit(0, 0, &["gpus 1 saves never", "gpus 1"]);
+    let lease = LeaseId(world.run(1, 0, whole(0, &[0])));
+    let refused = move |_: &View<'_>, plan: &mut Plan<'_>| {
+        assert_eq!(plan.stop(lease, StopHow::Kill), Err(PlanError::Kept(lease)));
+        plan.stop_because(lease, StopHow::Kill, StopWhy::Preempted).unwrap();
+    };
+    world.script(vec![Act::new(refused)]);
+    let step = world.engine.step(secs(2), vec![Event::RoundEnded]);
+    assert_eq!(step, Err(Violation::Kept(JobId(0))));
+    // People end it all the same.
+    let said = world.told(3, vec![cancel(0)]);
+    assert_eq!(said, "stop lease0: Kill, Cancelled\n");
 }
 
 #[test]

@@ -247,3 +247,35 @@ fn alarms_come_in_order_of_time() {
     world.step(5, vec![], vec![Act::Preempt(2)]);
     assert_eq!(world.state().by_alarm().count(), 3);
 }
+
+#[test]
+fn who_cannot_be_saved_is_preempted_only_within_the_loss_that_is_allowed() {
+    let mut world = World::of("2");
+    world.submit(0, 0, &["gpus 1 saves never", "gpus 1"]);
+    let [unsaved, saved] = [world.run(0, 0, whole(0, &[0])), world.run(0, 1, whole(0, &[1]))];
+    let may = |world: &World, lease: u32| world.state().may_preempt(world.lease(lease));
+    world.step(100, vec![], vec![]);
+    assert_eq!((may(&world, unsaved), may(&world, saved)), (false, true));
+    world.set_abilities(100, |abilities| abilities.lost_work_max = Some(Span::from_secs(500)));
+    assert!(may(&world, unsaved));
+    world.step(501, vec![Event::RoundEnded], vec![]);
+    assert!(!may(&world, unsaved), "it would lose more than is allowed");
+    // It lost 200 s: it is left alone for twice that, and then it would lose too much.
+    let lost = stopped(unsaved, Outcome::Interrupted, 0, 200);
+    world.step(502, vec![lost], vec![]);
+    let again = world.run(600, 0, whole(0, &[0]));
+    for (at, allowed) in [(700, false), (999, false), (1000, false), (1200, false)] {
+        world.step(at, vec![Event::RoundEnded], vec![]);
+        assert_eq!(may(&world, again), allowed, "at {at}");
+    }
+    world.set_abilities(1200, |abilities| abilities.lost_work_max = Some(Span::from_secs(900)));
+    assert!(may(&world, again));
+}
+
+#[test]
+fn a_start_that_is_not_confirmed_has_nothing_to_lose() {
+    let mut world = World::of("1");
+    world.submit(0, 0, &["gpus 1 saves never"]);
+    world.step(1, vec![], vec![Act::Start(0, whole(0, &[0]))]);
+    assert!(world.state().may_preempt(world.lease(0)));
+}

@@ -271,6 +271,7 @@ impl AgentDriver {
         };
         let (code, used) = (run.exit_code(), run.gpu_use());
         let saved = run.stop == Some(StopHow::Checkpoint)
+            && !job.spec.checkpoint.never
             && run.all(|part| matches!(part, PartStage::Interrupted(None)));
         let done = match outcome {
             Outcome::Finished => believed,

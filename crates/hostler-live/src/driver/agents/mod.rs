@@ -207,6 +207,7 @@ impl Driver for AgentDriver {
             shares: true,
             grows: true,
             tells_nodes: true,
+            lost_work_max: self.settings.lost_work_max,
         }
     }
 

@@ -1,0 +1,278 @@
+//! Why a job waits, in words: what it needs, where it comes closest, and what would have to end.
+
+use std::collections::BTreeMap;
+
+use hostler_core::capacity::Capacity;
+use hostler_core::cluster::Node;
+use hostler_core::gate::Gate;
+use hostler_core::id::{JobId, NodeId};
+use hostler_core::job::{Demand, Gang, Job, Phase};
+use hostler_core::placement::Lease;
+use hostler_core::reason::Reason;
+use hostler_core::units::{Milli, Span, Time};
+
+use super::Host;
+use super::jobs::LiveJob;
+
+/// Sentences about demands that do not fit now: jobs that wait differ in few ways that matter.
+pub(super) type Shortages = BTreeMap<(Demand, u32), String>;
+
+/// Jobs that are named as those that would have to end.
+const NAMED_MAX: usize = 4;
+
+impl Host {
+    /// Why a job stands where it stands, in words; nothing where all is well.
+    pub(super) fn reason(&self, id: u32, job: &Job, known: &mut Shortages) -> String {
+        let live = &self.desk.jobs[&id];
+        match job.phase {
+            Phase::Running(_) | Phase::Starting(_) => self.silence_of(job).unwrap_or_default(),
+            Phase::Done(_) => String::new(),
+            Phase::Stopping(_) if job.cancelled => "cancelled; it is being stopped".to_owned(),
+            Phase::Stopping(_) => "it is being stopped".to_owned(),
+            Phase::Pending => match job.reason {
+                Reason::StartFailed if !live.row.facts.reason.is_empty() => {
+                    format!("{}; it is tried again", live.row.facts.reason)
+                }
+                Reason::NoCapacity { .. } => {
+                    self.shortage_of(job, known).unwrap_or_else(|| job.reason.to_string())
+                }
+                reason => reason.to_string(),
+            },
+            Phase::Held => self.held_reason(live, job),
+        }
+    }
+
+    /// A job on a node that says nothing may run or not.
+    fn silence_of(&self, job: &Job) -> Option<String> {
+        let lease = self.desk.state().lease(job.lease()?)?;
+        let mut parts = lease.placement.parts.iter();
+        let (node, silence) = parts.find_map(|part| {
+            let status = self.driver.node(&self.desk, part.node);
+            status.silent.then_some((part.node, status.silence))
+        })?;
+        let name = &self.desk.state().node(node).spec.name;
+        Some(format!("node `{name}` has said nothing for {:.0} s", silence.secs_f64()))
+    }
+
+    /// What keeps a job from the policy, in words.
+    fn held_reason(&self, live: &LiveJob, job: &Job) -> String {
+        match job.gates.first() {
+            Some(Gate::After) => {
+                let needs = self.desk.state().needs(job.id).iter();
+                let needs: Vec<String> = needs.map(|after| after.job.0.to_string()).collect();
+                format!("waits until jobs are finished: {}", needs.join(", "))
+            }
+            Some(Gate::Pause) => format!("{}; it is tried again soon", live.row.facts.reason),
+            Some(Gate::NoNode) => format!("{}; it waits for other nodes to join", job.reason),
+            Some(Gate::Quota) => self.over_quota(live, job),
+            Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
+        }
+    }
+
+    fn over_quota(&self, live: &LiveJob, job: &Job) -> String {
+        let state = self.desk.state();
+        let tenant = &state.tenants()[job.spec.tenant.index()];
+        let (asked, most) = (gpus(job.spec.gpu_milli()), tenant.gpus_max.unwrap_or_default());
+        let used = state.let_through(job.spec.tenant);
+        let name = &live.row.tenant;
+        if job.reason == Reason::QuotaTooSmall {
+            return format!("it asks for {asked} GPUs; the quota of tenant `{name}` is {most}");
+        }
+        let said = format!("tenant `{name}` has {} of its {most} GPUs in use", gpus(used));
+        if used + job.spec.gpu_milli() <= u64::from(most) * 1000 {
+            return format!("{said}; an earlier job of that tenant waits for more");
+        }
+        format!("{said}; it asks for {asked}")
+    }
+
+    /// What is missing for a job that does not fit now.
+    fn shortage_of(&self, job: &Job, known: &mut Shortages) -> Option<String> {
+        let free = self.desk.state().capacity();
+        let gang = job.spec.gangs.iter().find(|gang| !fits(free, gang))?;
+        let key = (gang.demand.clone(), gang.count);
+        if let Some(said) = known.get(&key) {
+            return Some(said.clone());
+        }
+        let said = self.shortage(gang);
+        known.insert(key, said.clone());
+        Some(said)
+    }
+
+    fn shortage(&self, gang: &Gang) -> String {
+        let (state, demand) = (self.desk.state(), &gang.demand);
+        let free = state.capacity();
+        let all = state.nodes().iter().filter(|node| !node.retired);
+        let open: Vec<&Node> = all.clone().filter(|node| node.usable()).collect();
+        if open.is_empty() {
+            return match all.count() {
+                0 => "there are no nodes".to_owned(),
+                all => format!("none of {all} nodes takes jobs; see `hostler nodes`"),
+            };
+        }
+        let accepted: Vec<&Node> = open.into_iter().filter(|node| accepts(demand, node)).collect();
+        if accepted.is_empty() {
+            return "no node that takes jobs has a GPU model that it accepts".to_owned();
+        }
+        let fit = accepted.iter().map(|node| free.slots(node.id, demand, u32::MAX)).sum::<u32>();
+        if fit > 0 && gang.count > 1 {
+            let (count, each) = (gang.count, need(demand));
+            return format!("{fit} of its {count} tasks, which need {each} each, would fit now");
+        }
+        lacking(free, demand, &accepted)
+    }
+
+    /// The node on which a waiting job of one task would fit first, and the jobs that would have to
+    /// end there, as far as that is believed.
+    pub(super) fn room_when(&self, job: &Job) -> Option<String> {
+        let [gang] = &*job.spec.gangs else { return None };
+        let state = self.desk.state();
+        if gang.count > 1 || fits(state.capacity(), gang) {
+            return None;
+        }
+        let nodes = state.nodes().iter().filter(|node| node.usable());
+        let nodes = nodes.filter(|node| accepts(&gang.demand, node));
+        let (_, node, jobs) = nodes
+            .filter_map(|node| self.ends_before_room(node, &gang.demand))
+            .min_by_key(|(at, node, jobs)| (*at, jobs.len(), *node))?;
+        let name = &state.node(node).spec.name;
+        let named: Vec<String> = jobs.iter().take(NAMED_MAX).map(|job| job.0.to_string()).collect();
+        let more = jobs.len().saturating_sub(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let (word, end) = if jobs.len() == 1 { ("job", "ends") } else { ("jobs", "end") };
+        Some(format!("it would fit on `{name}` once {word} {}{more} {end}", named.join(", ")))
+    }
+
+    /// When the stays on a node have freed enough for one task, and whose they are; soonest first.
+    fn ends_before_room(&self, node: &Node, demand: &Demand) -> Option<(Time, NodeId, Vec<JobId>)> {
+        let state = self.desk.state();
+        let mut stays: Vec<&Lease> =
+            node.leases.iter().filter_map(|lease| state.lease(*lease)).collect();
+        stays.sort_by_key(|lease| (lease.expected_end, lease.id));
+        let (free, mut cpu, mut mem) = {
+            let free = state.capacity();
+            let own = free.node(node.id);
+            (free.gpu_free(node.id), own.cpu, own.mem)
+        };
+        let mut gpu = free;
+        let mut jobs = Vec::new();
+        for stay in stays {
+            for part in stay.placement.parts.iter().filter(|part| part.node == node.id) {
+                gpu = Milli(gpu.0 + state.gpu_of(part).0);
+                cpu = Milli(cpu.0 + part.cpu.0);
+                mem.0 += part.mem.0;
+            }
+            jobs.push(stay.job);
+            if gpu >= demand.gpu && cpu >= demand.cpu && mem >= demand.mem {
+                return Some((stay.expected_end, node.id, jobs));
+            }
+        }
+        None
+    }
+
+    /// When a waiting job may start, if those before it start first and everything ends as
+    /// believed: GPUs are counted, not placed.
+    pub(super) fn expected_start(&self, job: &Job) -> Option<Time> {
+        let state = self.desk.state();
+        let usable = state.nodes().iter().filter(|node| node.usable());
+        let all: u64 = usable.clone().map(|node| u64::from(node.spec.gpus) * 1000).sum();
+        if job.spec.gpu_milli() == 0 {
+            return None;
+        }
+        let mut free: u64 =
+            usable.map(|node| u64::from(state.capacity().gpu_free(node.id).0)).sum();
+        let mut now = state.now();
+        // Who runs or is to start ends then, and gives back so much.
+        let mut ends: BTreeMap<Time, u64> = BTreeMap::new();
+        for lease in state.by_expected_end() {
+            let held = lease.placement.parts.iter().map(|part| u64::from(state.gpu_of(part).0));
+            *ends.entry(lease.expected_end).or_default() += held.sum::<u64>();
+        }
+        for ahead in state.pending().range(..=job.id).filter_map(|id| state.job(*id)) {
+            let asked = ahead.spec.gpu_milli();
+            if asked > all {
+                continue;
+            }
+            while free < asked {
+                let (end, back) = ends.pop_first().filter(|(end, _)| *end != Time::NEVER)?;
+                (now, free) = (now.max(end), free + back);
+            }
+            free -= asked;
+            let end = ahead.remaining().map_or(Time::NEVER, |left| now + left.max(Span(1)));
+            *ends.entry(end).or_default() += asked;
+        }
+        (job.spec.gpu_milli() <= all).then_some(now)
+    }
+}
+
+/// Whether all tasks of a role would find room now, counted by node.
+fn fits(free: &Capacity, gang: &Gang) -> bool {
+    free.may_hold(&gang.demand, gang.count)
+        && (0..free.node_count() as u32)
+            .map(|node| free.slots(NodeId(node), &gang.demand, gang.count))
+            .fold(0u32, u32::saturating_add)
+            >= gang.count
+}
+
+fn accepts(demand: &Demand, node: &Node) -> bool {
+    let models = demand.models.set();
+    !demand.names_models() || node.spec.gpu_model.is_some_and(|model| models.contains(model))
+}
+
+/// What no node has enough of for one task, and the node that has most of it.
+fn lacking(free: &Capacity, demand: &Demand, nodes: &[&Node]) -> String {
+    let name = |node: &Node| format!("node `{}`", node.spec.name);
+    let with_gpus: Vec<&&Node> =
+        nodes.iter().filter(|node| free.largest_gpu(node.id) >= demand.gpu).collect();
+    if with_gpus.is_empty() {
+        let most = nodes.iter().max_by_key(|node| (free.largest_gpu(node.id), node.id));
+        let Some(best) = most else { return need(demand) };
+        let (asked, most) = (need(demand), gpus(free.largest_gpu(best.id).0.into()));
+        return match demand.gpu.0 {
+            ..=999 => format!("needs {asked}; the most free of one is {most} ({})", name(best)),
+            1000 => format!("needs {asked}; none is free"),
+            _ => format!(
+                "needs {asked} on one node; the most free on one is {most} ({})",
+                name(best)
+            ),
+        };
+    }
+    let with_cores: Vec<&&&Node> =
+        with_gpus.iter().filter(|node| free.node(node.id).cpu >= demand.cpu).collect();
+    let beside = if demand.gpu.0 > 0 { " beside its GPUs" } else { "" };
+    if with_cores.is_empty() {
+        let most = with_gpus.iter().max_by_key(|node| (free.node(node.id).cpu, node.id));
+        let Some(best) = most else { return need(demand) };
+        let (asked, most) = (cores(demand.cpu), cores(free.node(best.id).cpu));
+        return format!("needs {asked} cores{beside}; the most free is {most} ({})", name(best));
+    }
+    let most = with_cores.iter().max_by_key(|node| (free.node(node.id).mem, node.id));
+    match most {
+        Some(best) if free.node(best.id).mem < demand.mem => {
+            let (asked, most) = (gib(demand.mem.0), gib(free.node(best.id).mem.0));
+            format!("needs {asked} GiB of memory{beside}; the most free is {most} ({})", name(best))
+        }
+        Some(_) | None => format!("needs {}; no node has that free together", need(demand)),
+    }
+}
+
+/// What one task needs, in a few words.
+fn need(demand: &Demand) -> String {
+    match demand.gpu.0 {
+        0 => format!("{} cores", cores(demand.cpu)),
+        1000 => "1 GPU".to_owned(),
+        part if part < 1000 => format!("{} of a GPU", gpus(part.into())),
+        more => format!("{} GPUs", gpus(more.into())),
+    }
+}
+
+fn gpus(milli: u64) -> String {
+    format!("{}", milli as f64 / 1000.0)
+}
+
+fn cores(milli: Milli) -> String {
+    gpus(milli.0.into())
+}
+
+fn gib(mib: u32) -> String {
+    format!("{:.1}", f64::from(mib) / 1024.0)
+}
