@@ -191,3 +191,10 @@ pub const FIGURES_KEPT: usize = 20_000;
 
 /// Jobs that predictors are taught by at a start: more than they remember.
 pub const LESSONS_MAX: usize = 20_000;
+
+/// Job numbers that are left out after a backup was restored: more than a lab submits between two
+/// backups, and a tenth of what one gap may be, so that agents which know more can still say so.
+pub const RESTORED_JOBS_GAP: u32 = 100_000;
+
+/// Lease numbers that are left out then: each of those jobs may have been started a few times.
+pub const RESTORED_LEASES_GAP: u32 = 4 * RESTORED_JOBS_GAP;

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::backup::Backups;
 use super::health::Pulse;
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
@@ -110,6 +111,7 @@ pub struct Running {
     thread: HostThread,
     stop: watch::Sender<bool>,
     listening: JoinHandle<()>,
+    backups: Arc<Backups>,
 }
 
 /// Opens the store, recovers the host and listens.
@@ -123,6 +125,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     // Reading a long log takes a while, and the client of PostgreSQL does not work on a thread
     // that drives tasks.
     let folder = data.clone();
+    let backups = Arc::new(Backups::new(data.clone(), store.is_some()));
     let opening = move || open(&folder, store.as_deref(), policies, experience, host);
     let opened = tokio::task::spawn_blocking(opening).await;
     let (handle, thread) = opened.map_err(|_| panicked())??;
@@ -149,11 +152,13 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         stop: stopped.clone(),
         document: Arc::new(document),
+        backups: Arc::clone(&backups),
     }));
     let acceptor = identity.as_ref().map(|identity| TlsAcceptor::from(identity.config.clone()));
     let listening = tokio::spawn(listen::serve(listener, acceptor, router(paths, app), stopped));
     let fingerprint = identity.map(|Identity { fingerprint, .. }| fingerprint);
-    Ok(Running { address, fingerprint, first_token, data, host: handle, thread, stop, listening })
+    let host = handle;
+    Ok(Running { address, fingerprint, first_token, data, host, thread, stop, listening, backups })
 }
 
 /// Opens the store and puts the host that it holds on its thread.
@@ -307,6 +312,8 @@ impl Running {
         self.stop.send_replace(true);
         // A listener that panicked has nothing left to end.
         let _ = self.listening.await;
+        // A reader would keep the write-ahead log from being merged.
+        self.backups.rest().await;
         self.host.stop().await;
         let joined = tokio::task::spawn_blocking(|| self.thread.join()).await;
         Ok(joined.map_err(|_| panicked())??)

@@ -4,6 +4,7 @@
 //! One [`Store::commit`] is one durable transaction. A store decides nothing and keeps nothing in
 //! memory; whoever holds it is the only writer, which a lock makes sure of.
 
+mod backup;
 mod copy;
 pub mod memory;
 pub mod postgres;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 
 use data_encoding::HEXLOWER;
 
+pub use backup::{BackupFacts, Restored, back_up, inspect, restore};
 pub use copy::{Copied, Place, copy};
 pub use rows::{
     Batch, JobFacts, JobOrigin, JobRow, KeyRow, Loaded, NodeRow, Role, Row, TenantQuota, TenantRow,
@@ -44,6 +46,9 @@ pub trait Store: Send {
 
     /// Whether whoever holds it still is the only writer; a fault when another may be.
     fn check(&mut self) -> Result<(), StoreError>;
+
+    /// Leaves everything where a copy of the store alone has it; nothing is written afterwards.
+    fn close(&mut self) -> Result<(), StoreError>;
 
     /// A second view on the same store, for readers who must not disturb the writer.
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
@@ -113,6 +118,15 @@ pub enum StoreError {
     /// There is one already.
     #[error("there is a store in `{store}` already; choose another place")]
     NotEmpty {
+        /// Which.
+        store: String,
+    },
+    /// There is one where another is to be.
+    #[error(
+        "there is a store in `{store}` already; choose another folder, or have it moved aside by \
+         `--force`"
+    )]
+    Occupied {
         /// Which.
         store: String,
     },

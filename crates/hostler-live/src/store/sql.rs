@@ -13,6 +13,9 @@ use crate::limits::PAGE_JOBS_MAX;
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_BYTES: usize = 1 << 20;
 
+/// What `meta` calls a store that came from a backup and has not been served since.
+pub(super) const RESTORED: &str = "restored";
+
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
@@ -37,6 +40,9 @@ pub(super) trait Database: Send + Sized {
 
     /// Whether the lock that keeps other writers out is still held.
     fn check_lock(&mut self) -> Result<(), StoreError>;
+
+    /// Leaves everything in the one place that a copy is taken of.
+    fn merge(&mut self) -> Result<(), StoreError>;
 
     /// A second connection that only reads.
     fn second(&self) -> Result<Self, StoreError>;
@@ -152,6 +158,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             keys: read(database, schema::KEYS_READ, &[], key_row)?,
             policy,
             fence,
+            restored: meta(database, RESTORED)?.is_some(),
         })
     }
 
@@ -188,6 +195,10 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
 
     fn check(&mut self) -> Result<(), StoreError> {
         self.database.check_lock()
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        self.database.merge()
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
@@ -245,6 +256,7 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         Row::Policy(settings) => {
             database.execute(schema::META_PUT, &["policy".into(), settings.as_str().into()])
         }
+        Row::GapLeft => database.execute(schema::META_DROP, &[RESTORED.into()]),
         Row::Fence(fence) => {
             let fence = fence.to_string();
             database.execute(schema::META_PUT, &["fence".into(), fence.as_str().into()])

@@ -23,7 +23,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// How long a reader waits while the writer tidies the file up.
-const READER_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Opens the store of a data folder; makes it when the folder has none.
 pub fn open(folder: &Path) -> Result<Box<dyn Store>, StoreError> {
@@ -84,7 +84,13 @@ impl Sqlite {
     }
 }
 
-fn lock(folder: &Path) -> Result<File, StoreError> {
+/// The files that the store of a data folder consists of, there or not.
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    ["", "-wal", "-shm"].iter().map(|ending| folder.join(format!("{FILE}{ending}"))).collect()
+}
+
+/// Keeps everybody else from the store of a data folder.
+pub(super) fn lock(folder: &Path) -> Result<File, StoreError> {
     let refused = |path: &Path, error: io::Error| StoreError::Folder {
         path: path.to_owned(),
         fault: error.to_string(),
@@ -119,7 +125,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::Folder { path: path.to_owned(), fault: error.to_string() })
 }
 
-fn fault(store: &str, error: &rusqlite::Error) -> StoreError {
+pub(super) fn fault(store: &str, error: &rusqlite::Error) -> StoreError {
     let (store, fault) = (store.to_owned(), error.to_string());
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full { store, fault },
@@ -161,6 +167,19 @@ impl Database for Sqlite {
 
     /// The lock of a file goes only with the process.
     fn check_lock(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Brings the write-ahead log into the file. Otherwise that happens only when the last
+    /// connection is closed, which is not the writer's when somebody has read.
+    fn merge(&mut self) -> Result<(), StoreError> {
+        let rows = self.query("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
+        if rows.first().and_then(|row| row.first()) != Some(&Value::Int(0)) {
+            tracing::warn!(
+                store = self.name,
+                "somebody reads the store; its newest part stays in the write-ahead log"
+            );
+        }
         Ok(())
     }
 

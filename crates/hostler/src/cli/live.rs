@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
-use super::store::StoreArgs;
+use super::store::{Backup, Restore, StoreArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
@@ -31,6 +31,8 @@ pub enum LiveCommand {
     Tenant(TenantArgs),
     Token(TokenArgs),
     Store(StoreArgs),
+    Backup(Backup),
+    Restore(Restore),
 }
 
 /// Run the scheduler: keeps the queue, decides, tells agents.

@@ -5,6 +5,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod backup;
 mod check;
 mod disk;
 mod rounds;
