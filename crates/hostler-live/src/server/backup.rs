@@ -1,6 +1,8 @@
 //! A backup of the store, for admins who are not on the daemon's machine.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -15,28 +17,61 @@ use super::App;
 use super::access::{Caller, Operate};
 use super::fault::ApiFault;
 use crate::api::Problem;
+use crate::limits::SNAPSHOT_AT_STOP_BYTES_MAX;
 use crate::store::{self, StoreError};
 
 /// Bytes that are sent at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Takes backups of a daemon's store, one at a time: each reads all of it.
+/// Takes backups of a daemon's store, one after the other: each reads all of it.
 pub struct Backups {
     folder: PathBuf,
     /// Whether everything is on a database server.
     on_server: bool,
-    busy: Mutex<()>,
+    /// Whether no more are taken.
+    over: Mutex<bool>,
 }
 
 impl Backups {
     /// Of the store in a data folder, or of none where it is on a database server.
     pub fn new(folder: PathBuf, on_server: bool) -> Backups {
-        Backups { folder, on_server, busy: Mutex::new(()) }
+        Backups { folder, on_server, over: Mutex::new(false) }
+    }
+
+    /// Takes snapshots from time to time, for as long as it is let.
+    pub async fn keep_snapshots(self: Arc<Backups>, every: Duration) {
+        while !self.on_server {
+            tokio::time::sleep(every).await;
+            let over = self.over.lock().await;
+            if *over {
+                return;
+            }
+            self.snapshot().await;
+        }
     }
 
     /// Waits until nobody takes one any more.
     pub async fn rest(&self) {
-        drop(self.busy.lock().await);
+        *self.over.lock().await = true;
+    }
+
+    /// Takes the last snapshot, of a store that nobody writes to any more.
+    pub async fn take_last(&self) {
+        let bytes = store::store_bytes(&self.folder);
+        if !self.on_server && bytes <= SNAPSHOT_AT_STOP_BYTES_MAX {
+            self.snapshot().await;
+        }
+    }
+
+    async fn snapshot(&self) {
+        let folder = self.folder.clone();
+        let taken = tokio::task::spawn_blocking(move || store::snapshot(&folder)).await;
+        match taken {
+            Ok(Ok(Some(file))) => tracing::debug!(file = %file.display(), "took a snapshot"),
+            Ok(Ok(None)) => {}
+            Ok(Err(fault)) => tracing::error!(%fault, "cannot take a snapshot of the store"),
+            Err(_) => tracing::error!("taking a snapshot panicked"),
+        }
     }
 
     /// A backup that is nowhere but here: its file has no name any more.
@@ -46,8 +81,10 @@ impl Backups {
             return Err(ApiFault::new(StatusCode::CONFLICT, fault)
                 .hint("take a backup of the database with `pg_dump --format=custom`"));
         }
-        let busy = || ApiFault::too_many("somebody takes a backup already");
-        let _only = self.busy.try_lock().map_err(|_| busy())?;
+        let over = self.over.lock().await;
+        if *over {
+            return Err(ApiFault::unavailable("the daemon stops"));
+        }
         let (folder, file) = (self.folder.clone(), self.folder.join("backup.sending"));
         let taking = move || {
             let facts = store::back_up(&folder, &file)?;

@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
+use super::mark::{self, Mark};
 use super::schema::{META_PUT, SCHEMA_VERSION};
 use super::sql::RESTORED;
 use super::{StoreError, sqlite};
@@ -123,7 +124,7 @@ pub fn restore(file: &Path, folder: &Path, force: bool) -> Result<Restored, Stor
         .map_err(|error| unusable(folder, &error))?;
     let _lock = sqlite::lock(folder)?;
     let found: Vec<PathBuf> = sqlite::files(folder).into_iter().filter(|at| at.exists()).collect();
-    if !found.is_empty() && !force {
+    if (!found.is_empty() || mark::path(folder).exists()) && !force {
         return Err(StoreError::Occupied { store: folder.display().to_string() });
     }
     let target = folder.join(sqlite::FILE);
@@ -138,6 +139,8 @@ pub fn restore(file: &Path, folder: &Path, force: bool) -> Result<Restored, Stor
         write_private(&folder.join(name), content.as_bytes())?;
     }
     draft.keep(&target)?;
+    // The note of before stays until here: a folder with nothing but it is none of a first start.
+    Mark::at(facts.cluster.clone(), facts.last_record).write(folder)?;
     Ok(Restored { facts, aside })
 }
 

@@ -6,12 +6,15 @@
 
 mod backup;
 mod copy;
+mod mark;
 pub mod memory;
 pub mod postgres;
 mod rows;
 mod schema;
+mod snapshots;
 mod sql;
 pub mod sqlite;
+mod wal;
 
 use std::path::PathBuf;
 
@@ -24,6 +27,7 @@ pub use rows::{
     TokenRow,
 };
 pub use schema::SCHEMA_VERSION;
+pub use snapshots::{begin_anew, snapshot, store_bytes, with_way_back};
 
 use crate::job::JobState;
 
@@ -137,6 +141,16 @@ pub enum StoreError {
         store: String,
         /// What is wrong.
         fault: String,
+    },
+    /// It is less than it was, or damaged, and there is a way back.
+    #[error("the store `{store}` {fault}; {way}")]
+    Gone {
+        /// Which.
+        store: String,
+        /// What is wrong, after the name of the store.
+        fault: String,
+        /// What to do.
+        way: String,
     },
     /// There is no room.
     #[error("no space left for the store `{store}`: {fault}; free some and start again")]

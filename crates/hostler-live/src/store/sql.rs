@@ -65,6 +65,12 @@ impl<Base: Database> SqlStore<Base> {
         migrate(&mut database)?;
         Ok(SqlStore { database })
     }
+
+    /// The name of its cluster, and the number of the last record.
+    pub(super) fn position(&mut self) -> Result<(String, u64), StoreError> {
+        let cluster = meta(&mut self.database, "cluster")?.unwrap_or_default();
+        Ok((cluster, last_record(&mut self.database)?))
+    }
 }
 
 fn create(database: &mut impl Database, cluster: &str) -> Result<(), StoreError> {
@@ -134,9 +140,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             None => None,
         };
         let jobs = format!("{} WHERE ended IS NULL ORDER BY id", schema::JOB_COLUMNS);
-        let [last] = read(database, schema::LOG_LAST, &[], |row| row.number())?[..] else {
-            return Err(damaged(database, "the log has no length"));
-        };
+        let last_record = last_record(database)?;
         let snapshot = read(database, schema::SNAPSHOT_READ, &[], checked)?;
         let snapshot = snapshot.into_iter().reduce(|(number, mut state), (_, part)| {
             state.push_str(&part);
@@ -145,7 +149,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
         Ok(Loaded {
             cluster,
             snapshot,
-            last_record: last,
+            last_record,
             jobs: read(database, &jobs, &[], job_row)?,
             tokens: read(database, schema::TOKENS_READ, &[], token_row)?,
             tenants: read(database, schema::TENANTS_READ, &[], |row| {
@@ -203,6 +207,13 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(Box::new(SqlReader { database: self.database.second()? }))
+    }
+}
+
+fn last_record(database: &mut impl Database) -> Result<u64, StoreError> {
+    match read(database, schema::LOG_LAST, &[], |row| row.number())?[..] {
+        [last] => Ok(last),
+        _ => Err(damaged(database, "the log has no length")),
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, params_from_iter};
 
-use super::sql::{Database, SqlStore, Value};
-use super::{Store, StoreError};
+use super::sql::{Database, Value};
+use super::{Store, StoreError, mark};
 
 pub(super) const FILE: &str = "hostler.db";
 const LOCK: &str = "hostler.lock";
@@ -27,7 +27,8 @@ pub(super) const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Opens the store of a data folder; makes it when the folder has none.
 pub fn open(folder: &Path) -> Result<Box<dyn Store>, StoreError> {
-    Ok(Box::new(SqlStore::new(connect(folder)?, &super::cluster_name())?))
+    let lock = lock(folder)?;
+    Ok(Box::new(mark::open(folder, || connect_locked(folder, lock), &super::cluster_name())?))
 }
 
 /// A store whose file can grow to so many pages only, as on a disk that is full then.
@@ -35,12 +36,15 @@ pub fn open(folder: &Path) -> Result<Box<dyn Store>, StoreError> {
 pub(super) fn open_small(folder: &Path, pages: u32) -> Result<Box<dyn Store>, StoreError> {
     let database = connect(folder)?;
     database.connection.pragma_update(None, "max_page_count", pages).unwrap();
-    Ok(Box::new(SqlStore::new(database, &super::cluster_name())?))
+    Ok(Box::new(super::sql::SqlStore::new(database, &super::cluster_name())?))
 }
 
 /// The database of a data folder, locked; an empty one when there is none.
 pub(super) fn connect(folder: &Path) -> Result<Sqlite, StoreError> {
-    let lock = lock(folder)?;
+    connect_locked(folder, lock(folder)?)
+}
+
+fn connect_locked(folder: &Path, lock: File) -> Result<Sqlite, StoreError> {
     let path = folder.join(FILE);
     make_private(&path)?;
     let name = path.display().to_string();
@@ -60,6 +64,11 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
+    /// Whether somebody made it a store.
+    pub(super) fn is_store(&mut self) -> Result<bool, StoreError> {
+        self.has_table("meta")
+    }
+
     fn configure(&mut self) -> Result<(), StoreError> {
         let name = self.name.clone();
         let fault = |error| fault(&name, &error);

@@ -8,6 +8,7 @@ mod harness;
 mod backup;
 mod check;
 mod disk;
+mod lost;
 mod rounds;
 mod torn;
 mod work;
