@@ -191,3 +191,23 @@ pub const FIGURES_KEPT: usize = 20_000;
 
 /// Jobs that predictors are taught by at a start: more than they remember.
 pub const LESSONS_MAX: usize = 20_000;
+
+/// Job numbers that are left out after a backup was restored: more than a lab submits between two
+/// backups, and a tenth of what one gap may be, so that agents which know more can still say so.
+pub const RESTORED_JOBS_GAP: u32 = 100_000;
+
+/// Lease numbers that are left out then: each of those jobs may have been started a few times.
+pub const RESTORED_LEASES_GAP: u32 = 4 * RESTORED_JOBS_GAP;
+
+/// Snapshots of its own store that a daemon keeps.
+pub const SNAPSHOTS_KEPT: usize = 4;
+
+/// Bytes of all of them; the newest stays in any case.
+pub const SNAPSHOTS_BYTES_MAX: u64 = 8 << 30;
+
+/// Bytes that are left free, besides the size of a store and as much again, when one is taken: the
+/// daemon stops when its disk is full.
+pub const SNAPSHOT_FREE_BYTES_MIN: u64 = 64 << 20;
+
+/// Bytes of a store of which a snapshot is taken at a stop, too: some seconds of work.
+pub const SNAPSHOT_AT_STOP_BYTES_MAX: u64 = 512 << 20;

@@ -272,6 +272,8 @@ async fn a_daemon_whose_host_panics_ends_with_a_fault() {
         experience: Experience::default(),
         data: folder.path().to_owned(),
         store: None,
+        new_store: false,
+        snapshot_every: None,
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: Certificate::None,
         rate: Rate { per_second: 10.0, burst: 10.0 },

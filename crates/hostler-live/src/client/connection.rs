@@ -76,16 +76,7 @@ impl Connection {
         pause: Duration,
         mut each: impl FnMut(&str) -> bool,
     ) -> Result<(), ClientError> {
-        let response = self.send(ask).await?;
-        // The connection carries the rest of the stream; the next request needs another.
-        self.open = None;
-        let status = response.status();
-        let mut body = response.into_body();
-        if !status.is_success() {
-            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
-            return Err(refused(&HttpAnswer { status, etag: None, body }));
-        }
+        let mut body = self.stream(ask).await?;
         let mut rest = Vec::new();
         while let Ok(Some(frame)) = timeout(pause, body.frame()).await {
             let frame = frame.map_err(|error| self.unreachable(error.to_string()))?;
@@ -101,6 +92,39 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Reads the answer piece by piece.
+    pub async fn fetch(
+        &mut self,
+        ask: &Ask<'_>,
+        pause: Duration,
+        mut each: impl FnMut(&[u8]) -> Result<(), ClientError>,
+    ) -> Result<(), ClientError> {
+        let mut body = self.stream(ask).await?;
+        loop {
+            let late = |_| self.unreachable("it fell silent in the middle".to_owned());
+            let Some(frame) = timeout(pause, body.frame()).await.map_err(late)? else {
+                return Ok(());
+            };
+            let frame = frame.map_err(|error| self.unreachable(error.to_string()))?;
+            each(frame.data_ref().map_or(&[], |data| data))?;
+        }
+    }
+
+    /// The body of an answer that is a success.
+    async fn stream(&mut self, ask: &Ask<'_>) -> Result<Incoming, ClientError> {
+        let response = self.send(ask).await?;
+        // The connection carries the rest of the stream; the next request needs another.
+        self.open = None;
+        let status = response.status();
+        let body = response.into_body();
+        if status.is_success() {
+            return Ok(body);
+        }
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
+        Err(refused(&HttpAnswer { status, etag: None, body }))
     }
 
     /// Sends over the open connection, or over a new one when the old one was closed meanwhile.

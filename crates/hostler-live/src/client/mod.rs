@@ -213,6 +213,17 @@ impl Client {
         read.map(|read| (answer.status, read))
     }
 
+    /// Reads an answer of any size piece by piece; none may be later than `pause`.
+    pub fn fetch(
+        &mut self,
+        path: &str,
+        pause: Duration,
+        each: impl FnMut(&[u8]) -> Result<(), ClientError>,
+    ) -> Result<(), ClientError> {
+        let ask = Ask { method: Method::GET, path, headers: &[], body: None };
+        self.runtime.block_on(self.connection.fetch(&ask, pause, each))
+    }
+
     /// Follows a stream by lines until it ends, `each` says false, or nothing comes for `pause`.
     pub fn follow(
         &mut self,

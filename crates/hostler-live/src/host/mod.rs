@@ -145,11 +145,14 @@ impl Host {
         done.map(|()| std::mem::take(&mut self.desk.draft.effects))
     }
 
-    /// Saves the state, so that the next start is quick.
+    /// Saves the state, so that the next start is quick, and leaves the store in one piece.
     pub fn close(&mut self) -> Result<(), HostError> {
         match &self.failed {
             Some(fault) => Err(fault.clone()),
-            None => self.desk.commit(true),
+            None => {
+                self.desk.commit(true)?;
+                Ok(self.desk.store.close()?)
+            }
         }
     }
 

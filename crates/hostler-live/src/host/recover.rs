@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use hostler_core::ability::Abilities;
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
-use hostler_core::id::JobId;
+use hostler_core::id::{JobId, LeaseId};
 use hostler_core::metrics::Metrics;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
@@ -26,7 +26,7 @@ use super::tenants::Tenants;
 use super::tokens::Tokens;
 use super::{DEFAULT_TENANT, Desk, Figures, Host, HostError, PolicyBuilder, Settings, clock};
 use crate::driver::{AgentDriver, Driver};
-use crate::limits::FIGURES_KEPT;
+use crate::limits::{FIGURES_KEPT, RESTORED_JOBS_GAP, RESTORED_LEASES_GAP};
 use crate::store::{Loaded, Row, Store, StoreError, TenantQuota};
 
 /// Records that are read at a time.
@@ -152,7 +152,21 @@ impl Desk {
         };
         loaded.tenants.into_iter().for_each(|row| desk.tenants.put(row));
         desk.restore_jobs(loaded.jobs)?;
+        if loaded.restored {
+            desk.leave_gap();
+        }
         Ok(desk)
+    }
+
+    /// Leaves out numbers of jobs and leases: those after a backup were given out before the store
+    /// was lost, and files, agents and people know them.
+    fn leave_gap(&mut self) {
+        let (job, lease) = (self.next_job, self.state().next_lease().0);
+        self.skip_jobs(JobId(job.saturating_add(RESTORED_JOBS_GAP)));
+        let next = LeaseId(lease.saturating_add(RESTORED_LEASES_GAP));
+        self.fact(Event::LeasesSkipped { next });
+        self.draft.rows.push(Row::GapLeft);
+        tracing::warn!(next_job = self.next_job, "restored from a backup; numbers are left out");
     }
 
     fn restore_jobs(&mut self, rows: Vec<crate::store::JobRow>) -> Result<(), HostError> {

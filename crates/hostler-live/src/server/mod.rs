@@ -5,6 +5,7 @@
 
 mod access;
 mod agents;
+mod backup;
 mod changes;
 mod cluster;
 mod document;
@@ -57,6 +58,7 @@ pub struct Parts {
     streams: Arc<Semaphore>,
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,
+    backups: Arc<backup::Backups>,
 }
 
 impl Deref for App {
@@ -84,6 +86,7 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(cluster::undrain))
         .routes(routes!(cluster::policy, cluster::set_policy))
         .routes(routes!(log::log))
+        .routes(routes!(backup::backup))
         .routes(routes!(people::tenants))
         .routes(routes!(people::set_tenant))
         .routes(routes!(people::tokens, people::create_token))

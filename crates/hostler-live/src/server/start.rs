@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hostler_core::units::Time;
 use tokio::net::TcpListener;
@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::backup::Backups;
 use super::health::Pulse;
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
@@ -35,6 +36,10 @@ pub struct Settings {
     pub data: PathBuf,
     /// Address of a database server, instead of the folder.
     pub store: Option<String>,
+    /// Whether a store that cannot be used is moved aside, to begin anew.
+    pub new_store: bool,
+    /// Time between two snapshots of the store; none are taken without.
+    pub snapshot_every: Option<Duration>,
     /// Where it listens.
     pub listen: SocketAddr,
     /// How callers know it.
@@ -110,21 +115,24 @@ pub struct Running {
     thread: HostThread,
     stop: watch::Sender<bool>,
     listening: JoinHandle<()>,
+    backups: Arc<Backups>,
+    snapshots: bool,
 }
 
 /// Opens the store, recovers the host and listens.
 pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let Settings { data, store, listen: wanted, certificate, rate, .. } = settings;
-    let Settings { host, policies, experience, .. } = settings;
+    let Settings { host, policies, experience, new_store, snapshot_every, .. } = settings;
     if matches!(certificate, Certificate::None) && !wanted.ip().is_loopback() {
         return Err(ServeError::Plain { address: wanted });
     }
     create(&data).map_err(|fault| ServeError::Data { path: data.clone(), fault })?;
+    let backups = Arc::new(Backups::new(data.clone(), store.is_some()));
     // Reading a long log takes a while, and the client of PostgreSQL does not work on a thread
     // that drives tasks.
     let folder = data.clone();
-    let opening = move || open(&folder, store.as_deref(), policies, experience, host);
-    let opened = tokio::task::spawn_blocking(opening).await;
+    let opening = Opening { store, new_store, policies, experience, settings: host };
+    let opened = tokio::task::spawn_blocking(move || opening.open(&folder)).await;
     let (handle, thread) = opened.map_err(|_| panicked())??;
     let identity = match certificate {
         Certificate::Kept => Some(tls::kept(&data, wanted.ip())?),
@@ -139,6 +147,9 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let (paths, document) = paths();
     let pulse = Pulse::new();
     tokio::spawn(pulse.clone().feel(handle.clone()));
+    if let Some(every) = snapshot_every {
+        tokio::spawn(Arc::clone(&backups).keep_snapshots(every));
+    }
     let guesses = rate.per_second * GUESSES_PART;
     let guesses = Rate { per_second: guesses, burst: guesses.max(1.0) };
     let app = App(Arc::new(Parts {
@@ -149,25 +160,58 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         stop: stopped.clone(),
         document: Arc::new(document),
+        backups: Arc::clone(&backups),
     }));
     let acceptor = identity.as_ref().map(|identity| TlsAcceptor::from(identity.config.clone()));
     let listening = tokio::spawn(listen::serve(listener, acceptor, router(paths, app), stopped));
     let fingerprint = identity.map(|Identity { fingerprint, .. }| fingerprint);
-    Ok(Running { address, fingerprint, first_token, data, host: handle, thread, stop, listening })
+    Ok(Running {
+        address,
+        fingerprint,
+        first_token,
+        data,
+        host: handle,
+        thread,
+        stop,
+        listening,
+        backups,
+        snapshots: snapshot_every.is_some(),
+    })
 }
 
-/// Opens the store and puts the host that it holds on its thread.
-fn open(
-    data: &Path,
-    store: Option<&str>,
+/// What a store is opened with.
+struct Opening {
+    store: Option<String>,
+    new_store: bool,
     policies: PolicyBuilder,
     experience: Experience,
     settings: host::Settings,
-) -> Result<(HostHandle, HostThread), ServeError> {
-    let store = store::open(data, store)?;
-    let driver = Box::new(AgentDriver::new(settings.clone()));
-    let opened = Host::open_with(driver, store, policies, settings, experience, now())?;
-    Ok(HostThread::start(opened)?)
+}
+
+impl Opening {
+    /// Opens the store and puts the host that it holds on its thread.
+    fn open(self, data: &Path) -> Result<(HostHandle, HostThread), ServeError> {
+        let host = match self.host(data) {
+            Err(HostError::Store(fault)) if self.store.is_none() => {
+                let fault = store::with_way_back(data, fault);
+                if !self.new_store || !matches!(fault, StoreError::Gone { .. }) {
+                    return Err(fault.into());
+                }
+                let aside = store::begin_anew(data)?;
+                tracing::warn!(%fault, ?aside, "beginning anew");
+                self.host(data)
+            }
+            host => host,
+        };
+        Ok(HostThread::start(host?)?)
+    }
+
+    fn host(&self, data: &Path) -> Result<Host, HostError> {
+        let store = store::open(data, self.store.as_deref())?;
+        let driver = Box::new(AgentDriver::new(self.settings.clone()));
+        let (policies, experience) = (self.policies.clone(), self.experience.clone());
+        Host::open_with(driver, store, policies, self.settings.clone(), experience, now())
+    }
 }
 
 fn now() -> Time {
@@ -307,8 +351,14 @@ impl Running {
         self.stop.send_replace(true);
         // A listener that panicked has nothing left to end.
         let _ = self.listening.await;
+        // A reader would keep the write-ahead log from being merged.
+        self.backups.rest().await;
         self.host.stop().await;
         let joined = tokio::task::spawn_blocking(|| self.thread.join()).await;
-        Ok(joined.map_err(|_| panicked())??)
+        joined.map_err(|_| panicked())??;
+        if self.snapshots {
+            self.backups.take_last().await;
+        }
+        Ok(())
     }
 }

@@ -117,6 +117,10 @@ impl Store for MemoryStore {
         Err(StoreError::Lost { store, fault })
     }
 
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(Box::new(MemoryStore { disk: self.disk.clone(), writer: self.writer }))
     }
@@ -202,6 +206,7 @@ impl Content {
             Row::KeysGone(before) => rest.keys.retain(|key| key.at >= *before),
             Row::Policy(settings) => rest.policy = Some(settings.clone()),
             Row::Fence(fence) => rest.fence = Some(*fence),
+            Row::GapLeft => rest.restored = false,
         }
     }
 }

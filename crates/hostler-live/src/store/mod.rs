@@ -4,24 +4,30 @@
 //! One [`Store::commit`] is one durable transaction. A store decides nothing and keeps nothing in
 //! memory; whoever holds it is the only writer, which a lock makes sure of.
 
+mod backup;
 mod copy;
+mod mark;
 pub mod memory;
 pub mod postgres;
 mod rows;
 mod schema;
+mod snapshots;
 mod sql;
 pub mod sqlite;
+mod wal;
 
 use std::path::PathBuf;
 
 use data_encoding::HEXLOWER;
 
+pub use backup::{BackupFacts, Restored, back_up, inspect, restore};
 pub use copy::{Copied, Place, copy};
 pub use rows::{
     Batch, JobFacts, JobOrigin, JobRow, KeyRow, Loaded, NodeRow, Role, Row, TenantQuota, TenantRow,
     TokenRow,
 };
 pub use schema::SCHEMA_VERSION;
+pub use snapshots::{begin_anew, snapshot, store_bytes, with_way_back};
 
 use crate::job::JobState;
 
@@ -44,6 +50,9 @@ pub trait Store: Send {
 
     /// Whether whoever holds it still is the only writer; a fault when another may be.
     fn check(&mut self) -> Result<(), StoreError>;
+
+    /// Leaves everything where a copy of the store alone has it; nothing is written afterwards.
+    fn close(&mut self) -> Result<(), StoreError>;
 
     /// A second view on the same store, for readers who must not disturb the writer.
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
@@ -116,6 +125,15 @@ pub enum StoreError {
         /// Which.
         store: String,
     },
+    /// There is one where another is to be.
+    #[error(
+        "there is a store in `{store}` already; choose another folder, or have it moved aside by \
+         `--force`"
+    )]
+    Occupied {
+        /// Which.
+        store: String,
+    },
     /// What is in it cannot be right.
     #[error("the store `{store}` is damaged: {fault}; restore a backup")]
     Damaged {
@@ -123,6 +141,16 @@ pub enum StoreError {
         store: String,
         /// What is wrong.
         fault: String,
+    },
+    /// It is less than it was, or damaged, and there is a way back.
+    #[error("the store `{store}` {fault}; {way}")]
+    Gone {
+        /// Which.
+        store: String,
+        /// What is wrong, after the name of the store.
+        fault: String,
+        /// What to do.
+        way: String,
     },
     /// There is no room.
     #[error("no space left for the store `{store}`: {fault}; free some and start again")]

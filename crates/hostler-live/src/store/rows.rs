@@ -221,6 +221,8 @@ pub enum Row {
     Policy(String),
     /// The longest fence by which a node may still go, in microseconds.
     Fence(u64),
+    /// Numbers were left out for what was lost with the store before this one.
+    GapLeft,
 }
 
 /// What one commit writes.
@@ -266,4 +268,6 @@ pub struct Loaded {
     pub policy: Option<String>,
     /// The longest fence by which a node may still go, in microseconds.
     pub fence: Option<u64>,
+    /// Whether it came from a backup and no numbers were left out yet for what is not in it.
+    pub restored: bool,
 }

@@ -136,3 +136,4 @@ pub(super) const KEYS_READ: &str =
 pub(super) const META_PUT: &str = "INSERT INTO meta (name, value) VALUES ($1, $2) \
                                    ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 pub(super) const META_READ: &str = "SELECT value FROM meta WHERE name = $1";
+pub(super) const META_DROP: &str = "DELETE FROM meta WHERE name = $1";

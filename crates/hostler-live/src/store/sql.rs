@@ -13,6 +13,9 @@ use crate::limits::PAGE_JOBS_MAX;
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_BYTES: usize = 1 << 20;
 
+/// What `meta` calls a store that came from a backup and has not been served since.
+pub(super) const RESTORED: &str = "restored";
+
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
@@ -38,6 +41,9 @@ pub(super) trait Database: Send + Sized {
     /// Whether the lock that keeps other writers out is still held.
     fn check_lock(&mut self) -> Result<(), StoreError>;
 
+    /// Leaves everything in the one place that a copy is taken of.
+    fn merge(&mut self) -> Result<(), StoreError>;
+
     /// A second connection that only reads.
     fn second(&self) -> Result<Self, StoreError>;
 }
@@ -58,6 +64,12 @@ impl<Base: Database> SqlStore<Base> {
         }
         migrate(&mut database)?;
         Ok(SqlStore { database })
+    }
+
+    /// The name of its cluster, and the number of the last record.
+    pub(super) fn position(&mut self) -> Result<(String, u64), StoreError> {
+        let cluster = meta(&mut self.database, "cluster")?.unwrap_or_default();
+        Ok((cluster, last_record(&mut self.database)?))
     }
 }
 
@@ -128,9 +140,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             None => None,
         };
         let jobs = format!("{} WHERE ended IS NULL ORDER BY id", schema::JOB_COLUMNS);
-        let [last] = read(database, schema::LOG_LAST, &[], |row| row.number())?[..] else {
-            return Err(damaged(database, "the log has no length"));
-        };
+        let last_record = last_record(database)?;
         let snapshot = read(database, schema::SNAPSHOT_READ, &[], checked)?;
         let snapshot = snapshot.into_iter().reduce(|(number, mut state), (_, part)| {
             state.push_str(&part);
@@ -139,7 +149,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
         Ok(Loaded {
             cluster,
             snapshot,
-            last_record: last,
+            last_record,
             jobs: read(database, &jobs, &[], job_row)?,
             tokens: read(database, schema::TOKENS_READ, &[], token_row)?,
             tenants: read(database, schema::TENANTS_READ, &[], |row| {
@@ -152,6 +162,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
             keys: read(database, schema::KEYS_READ, &[], key_row)?,
             policy,
             fence,
+            restored: meta(database, RESTORED)?.is_some(),
         })
     }
 
@@ -190,8 +201,19 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
         self.database.check_lock()
     }
 
+    fn close(&mut self) -> Result<(), StoreError> {
+        self.database.merge()
+    }
+
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(Box::new(SqlReader { database: self.database.second()? }))
+    }
+}
+
+fn last_record(database: &mut impl Database) -> Result<u64, StoreError> {
+    match read(database, schema::LOG_LAST, &[], |row| row.number())?[..] {
+        [last] => Ok(last),
+        _ => Err(damaged(database, "the log has no length")),
     }
 }
 
@@ -245,6 +267,7 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         Row::Policy(settings) => {
             database.execute(schema::META_PUT, &["policy".into(), settings.as_str().into()])
         }
+        Row::GapLeft => database.execute(schema::META_DROP, &[RESTORED.into()]),
         Row::Fence(fence) => {
             let fence = fence.to_string();
             database.execute(schema::META_PUT, &["fence".into(), fence.as_str().into()])

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, params_from_iter};
 
-use super::sql::{Database, SqlStore, Value};
-use super::{Store, StoreError};
+use super::sql::{Database, Value};
+use super::{Store, StoreError, mark};
 
 pub(super) const FILE: &str = "hostler.db";
 const LOCK: &str = "hostler.lock";
@@ -23,11 +23,12 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// How long a reader waits while the writer tidies the file up.
-const READER_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Opens the store of a data folder; makes it when the folder has none.
 pub fn open(folder: &Path) -> Result<Box<dyn Store>, StoreError> {
-    Ok(Box::new(SqlStore::new(connect(folder)?, &super::cluster_name())?))
+    let lock = lock(folder)?;
+    Ok(Box::new(mark::open(folder, || connect_locked(folder, lock), &super::cluster_name())?))
 }
 
 /// A store whose file can grow to so many pages only, as on a disk that is full then.
@@ -35,12 +36,15 @@ pub fn open(folder: &Path) -> Result<Box<dyn Store>, StoreError> {
 pub(super) fn open_small(folder: &Path, pages: u32) -> Result<Box<dyn Store>, StoreError> {
     let database = connect(folder)?;
     database.connection.pragma_update(None, "max_page_count", pages).unwrap();
-    Ok(Box::new(SqlStore::new(database, &super::cluster_name())?))
+    Ok(Box::new(super::sql::SqlStore::new(database, &super::cluster_name())?))
 }
 
 /// The database of a data folder, locked; an empty one when there is none.
 pub(super) fn connect(folder: &Path) -> Result<Sqlite, StoreError> {
-    let lock = lock(folder)?;
+    connect_locked(folder, lock(folder)?)
+}
+
+fn connect_locked(folder: &Path, lock: File) -> Result<Sqlite, StoreError> {
     let path = folder.join(FILE);
     make_private(&path)?;
     let name = path.display().to_string();
@@ -60,6 +64,11 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
+    /// Whether somebody made it a store.
+    pub(super) fn is_store(&mut self) -> Result<bool, StoreError> {
+        self.has_table("meta")
+    }
+
     fn configure(&mut self) -> Result<(), StoreError> {
         let name = self.name.clone();
         let fault = |error| fault(&name, &error);
@@ -84,7 +93,13 @@ impl Sqlite {
     }
 }
 
-fn lock(folder: &Path) -> Result<File, StoreError> {
+/// The files that the store of a data folder consists of, there or not.
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    ["", "-wal", "-shm"].iter().map(|ending| folder.join(format!("{FILE}{ending}"))).collect()
+}
+
+/// Keeps everybody else from the store of a data folder.
+pub(super) fn lock(folder: &Path) -> Result<File, StoreError> {
     let refused = |path: &Path, error: io::Error| StoreError::Folder {
         path: path.to_owned(),
         fault: error.to_string(),
@@ -119,7 +134,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::Folder { path: path.to_owned(), fault: error.to_string() })
 }
 
-fn fault(store: &str, error: &rusqlite::Error) -> StoreError {
+pub(super) fn fault(store: &str, error: &rusqlite::Error) -> StoreError {
     let (store, fault) = (store.to_owned(), error.to_string());
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full { store, fault },
@@ -161,6 +176,19 @@ impl Database for Sqlite {
 
     /// The lock of a file goes only with the process.
     fn check_lock(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Brings the write-ahead log into the file. Otherwise that happens only when the last
+    /// connection is closed, which is not the writer's when somebody has read.
+    fn merge(&mut self) -> Result<(), StoreError> {
+        let rows = self.query("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
+        if rows.first().and_then(|row| row.first()) != Some(&Value::Int(0)) {
+            tracing::warn!(
+                store = self.name,
+                "somebody reads the store; its newest part stays in the write-ahead log"
+            );
+        }
         Ok(())
     }
 

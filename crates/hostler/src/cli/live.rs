@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
-use super::store::StoreArgs;
+use super::store::{Backup, Restore, StoreArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
@@ -31,6 +31,8 @@ pub enum LiveCommand {
     Tenant(TenantArgs),
     Token(TokenArgs),
     Store(StoreArgs),
+    Backup(Backup),
+    Restore(Restore),
 }
 
 /// Run the scheduler: keeps the queue, decides, tells agents.
@@ -54,6 +56,14 @@ pub struct Serve {
     /// Keep everything in a PostgreSQL database instead of the data folder.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
+    /// Begin anew where the store of the data folder lost its data: what is left of it is moved
+    /// aside. Does nothing to a store that is sound.
+    #[arg(long)]
+    pub new_store: bool,
+    /// Seconds between two snapshots of the store in the data folder, one of which is also taken
+    /// at a stop; 0 for none.
+    #[arg(long, value_name = "SECS", default_value_t = 3600)]
+    pub snapshot_secs: u64,
     /// Policy of a new store, with settings or as a file (TOML); later ones come by
     /// `hostler policy set`.
     #[arg(long, value_name = "KIND[:KEY=VALUE..]|FILE")]

@@ -2,6 +2,7 @@
 
 mod agent;
 mod analyze;
+mod backup;
 mod change;
 mod compare;
 mod completions;
@@ -94,5 +95,7 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Tenant(args) => tenant::run(&args.command),
         LiveCommand::Token(args) => token::run(&args.command),
         LiveCommand::Store(args) => store::run(&args.command),
+        LiveCommand::Backup(args) => backup::run(args),
+        LiveCommand::Restore(args) => backup::restore(args),
     }
 }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hostler_core::registry::Registry;
@@ -135,6 +136,8 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
     Ok(server::Settings {
         data: args.data.clone(),
         store: args.store.clone(),
+        new_store: args.new_store,
+        snapshot_every: (args.snapshot_secs > 0).then_some(Duration::from_secs(args.snapshot_secs)),
         listen: args.listen,
         certificate,
         rate: Rate { per_second, burst: 2.0 * per_second },

@@ -5,8 +5,10 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod backup;
 mod check;
 mod disk;
+mod lost;
 mod rounds;
 mod torn;
 mod work;

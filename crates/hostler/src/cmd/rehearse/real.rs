@@ -57,6 +57,8 @@ async fn rehearse(
         experience: Experience::default(),
         data: folder.join("daemon"),
         store: None,
+        new_store: false,
+        snapshot_every: None,
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: Certificate::None,
         rate: Rate { per_second: 1e6, burst: 1e6 },
