@@ -56,6 +56,10 @@ pub struct JobFilter {
     pub tenant: Option<String>,
     /// Only jobs of this user.
     pub user: Option<String>,
+    /// Only these: `17`, which is all of an array if one begins with it, a range as in `12-40`, or
+    /// indices of an array as in `12_3` and `12_3-7`.
+    #[param(value_type = Option<String>, pattern = "^[0-9]{1,10}(_[0-9]{1,10})?(-[0-9]{1,10})?$")]
+    pub jobs: Option<Selection>,
     /// From the `next` of the part before.
     pub cursor: Option<u32>,
     /// Jobs in one part; 100 when not given.

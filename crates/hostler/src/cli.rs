@@ -1,5 +1,6 @@
 //! The command line.
 
+mod array;
 mod live;
 mod rehearse;
 mod store;

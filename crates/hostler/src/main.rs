@@ -1,5 +1,11 @@
 //! The `hostler` program: reads the command line, calls one command, tells what went wrong.
 
+#![warn(
+    clippy::print_stdout,
+    reason = "`println!` panics when the reader of a pipe has gone; see `say::print`"
+)]
+
+mod chosen;
 mod cli;
 mod cmd;
 mod columns;

@@ -149,6 +149,7 @@ fn matches(filter: &HistoryFilter, job: &JobRow) -> bool {
         && filter.array_of.is_none_or(|first| job.array_of == Some(first))
         && filter.ended_from.is_none_or(|from| ended >= from)
         && filter.ended_before.is_none_or(|before| ended < before)
+        && filter.from.is_none_or(|from| job.id >= from)
         && filter.before.is_none_or(|before| job.id < before)
 }
 

@@ -76,6 +76,8 @@ pub struct HistoryFilter {
     pub ended_from: Option<u64>,
     /// Only those that ended before this time, in microseconds.
     pub ended_before: Option<u64>,
+    /// Only those with this number or a larger one.
+    pub from: Option<u32>,
     /// Only those with a smaller number: the last one of the page before.
     pub before: Option<u32>,
     /// At most this many; never more than a page holds.

@@ -294,6 +294,7 @@ impl<Base: Database> Reader for SqlReader<Base> {
         also("array_of =", filter.array_of.map(Value::from));
         also("ended >=", filter.ended_from.map(Value::from));
         also("ended <", filter.ended_before.map(Value::from));
+        also("id >=", filter.from.map(Value::from));
         also("id <", filter.before.map(Value::from));
         let limit = filter.limit.clamp(1, PAGE_JOBS_MAX as usize) as u64;
         values.push(limit.into());

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
+use hostler_live::need::Need;
 use hostler_live::selection::Selection;
 
+use super::array::Array;
 use super::store::StoreArgs;
 
 #[derive(Debug, Subcommand)]
@@ -175,7 +177,8 @@ Examples:
   hostler submit --tasks 4 --gpus 8 --gpu-model H200 --max-time 12h -- python -m train
   hostler submit --gpus 0.5 --share willing --array 20 -- ./sweep.sh
   hostler submit job.yaml --priority 5 --wait
-  hostler submit --after 17 --after 18 -- ./evaluate.sh")]
+  hostler submit --array 1-100%8 -- ./one.sh
+  hostler submit --after 17 --after over:18 -- ./evaluate.sh")]
 pub struct Submit {
     /// Job file (YAML, or TOML by its ending).
     #[arg(value_name = "FILE")]
@@ -231,12 +234,15 @@ pub struct Submit {
     /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[arg(long)]
     pub group: Option<String>,
-    /// Job that must finish well before; may be given several times.
-    #[arg(long, value_name = "JOB")]
-    pub after: Vec<u32>,
-    /// Number of copies, told apart by HOSTLER_ARRAY_INDEX.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub array: Option<u32>,
+    /// Jobs that must finish well before; behind `over:` those that must end anyhow, behind
+    /// `failed:` those that must end badly, behind `started:` those that must begin. The number of
+    /// an array means all of it. May be given several times.
+    #[arg(long, value_name = "[KIND:]JOB")]
+    pub after: Vec<Need>,
+    /// Number of copies, told apart by HOSTLER_ARRAY_INDEX from 0 on; or its first and last value,
+    /// with a step if need be. Behind `%` how many run at once at most.
+    #[arg(long, value_name = "N|FIRST-LAST[:STEP][%MOST]")]
+    pub array: Option<Array>,
     /// A variable of its environment; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
@@ -295,6 +301,9 @@ Examples:
   hostler queue --state running --user ada
   hostler queue --json --limit 10")]
 pub struct Queue {
+    /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     #[command(flatten)]
     pub filter: Filter,
     /// Print JSON.
@@ -320,28 +329,37 @@ pub struct Filter {
     pub limit: u32,
 }
 
-/// Show all that is known about a job.
+/// Show all that is known about jobs.
+///
+/// The number of an array, which is that of its first job, means all of it; `12_0` is that first
+/// job alone.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler show 17
+  hostler show 12_3
   hostler show 17 --json")]
 pub struct Show {
-    /// Its number.
-    pub job: u32,
+    /// Jobs or arrays (17), ranges (12-40), or parts of an array by index (12_3, 12_3-7).
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Say why a job waits, since when, and when it may start.
+/// Say why jobs wait, since when, and when they may start.
+///
+/// Jobs of an array for which the same holds are told together.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler explain 17")]
+  hostler explain 17
+  hostler explain 12_3")]
 pub struct Explain {
-    /// Its number.
-    pub job: u32,
+    /// Jobs or arrays (17), ranges (12-40), or parts of an array by index (12_3, 12_3-7).
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -351,15 +369,18 @@ pub struct Explain {
 ///
 /// Standard output of the job goes to standard output as it is; lines of its standard error go to
 /// standard error, each behind `err| `. Where one stream is chosen it goes to standard output.
+/// Of several jobs, such as an array, one comes after the other, under a line with its number.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler logs 17
+  hostler logs 12_3
   hostler logs 17 -f
   hostler logs 17 --stderr --rank 3 --tail 20")]
 pub struct Logs {
-    /// Its number.
-    pub job: u32,
+    /// A job or array (17), a range (12-40), or a part of an array by index (12_3, 12_3-7).
+    #[arg(value_name = "JOB")]
+    pub jobs: Selection,
     /// Go on until the job ends.
     #[arg(short, long)]
     pub follow: bool,
@@ -500,6 +521,9 @@ Examples:
   hostler history
   hostler history --state failed --user ada --limit 20")]
 pub struct History {
+    /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     #[command(flatten)]
     pub filter: Filter,
     /// Print JSON.

@@ -9,7 +9,7 @@ use hostler_live::api::PolicyText;
 
 use crate::cli::PolicyCommand;
 use crate::live::{client, print_json};
-use crate::say::say;
+use crate::say::{print, say};
 use crate::settings::Chosen;
 
 /// Shows or changes the policy.
@@ -24,7 +24,7 @@ pub fn run(command: &PolicyCommand, registry: &Registry) -> Result<()> {
     if json {
         return print_json(&policy);
     }
-    println!("{}", policy.toml.trim_end());
+    print(policy.toml.trim_end())?;
     if let Some(violation) = &policy.violation {
         say(format_args!("warning: it took over because another policy broke a rule: {violation}"));
     }

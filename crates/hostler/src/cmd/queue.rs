@@ -4,31 +4,38 @@ use anyhow::Result;
 use hostler_live::api::JobPage;
 use hostler_live::client::{Client, query};
 use hostler_live::job::JobView;
+use hostler_live::selection::Selection;
 
+use crate::chosen::PAGE;
 use crate::cli::{Filter, History, Queue, State};
 use crate::live::{client, jobs_table, print_json};
-use crate::say::say;
-
-/// Jobs that one request asks for.
-const PAGE: u32 = 500;
+use crate::say::{print, say};
 
 /// Jobs that are not over.
 pub fn run(args: &Queue) -> Result<()> {
-    show(&args.filter, "/jobs", args.json)
+    show(&args.jobs, &args.filter, "/jobs", args.json)
 }
 
 /// Jobs that are over.
 pub fn history(args: &History) -> Result<()> {
-    show(&args.filter, "/history", args.json)
+    show(&args.jobs, &args.filter, "/history", args.json)
 }
 
-fn show(filter: &Filter, path: &str, json: bool) -> Result<()> {
+fn show(words: &[Selection], filter: &Filter, path: &str, json: bool) -> Result<()> {
     let mut client = client()?;
-    let (jobs, more) = list(&mut client, path, filter)?;
+    let (mut jobs, mut more) = (Vec::new(), false);
+    if words.is_empty() {
+        (jobs, more) = list(&mut client, path, filter, None)?;
+    }
+    for word in words {
+        let (found, left) = list(&mut client, path, filter, Some(*word))?;
+        jobs.extend(found);
+        more |= left;
+    }
     if json {
         return print_json(&jobs);
     }
-    println!("{}", jobs_table(&jobs));
+    print(jobs_table(&jobs))?;
     if more {
         say(format_args!("there are more than {}; see --limit", filter.limit));
     }
@@ -36,7 +43,12 @@ fn show(filter: &Filter, path: &str, json: bool) -> Result<()> {
 }
 
 /// As many as asked for, and whether there are more.
-pub fn list(client: &mut Client, path: &str, filter: &Filter) -> Result<(Vec<JobView>, bool)> {
+fn list(
+    client: &mut Client,
+    path: &str,
+    filter: &Filter,
+    word: Option<Selection>,
+) -> Result<(Vec<JobView>, bool)> {
     let mut jobs: Vec<JobView> = Vec::new();
     let mut cursor = None;
     loop {
@@ -47,6 +59,7 @@ pub fn list(client: &mut Client, path: &str, filter: &Filter) -> Result<(Vec<Job
                 ("state", filter.state.map(|state| state_of(state).to_owned())),
                 ("tenant", filter.tenant.clone()),
                 ("user", filter.user.clone()),
+                ("jobs", word.map(|word| word.to_string())),
                 ("cursor", cursor.map(|cursor: u32| cursor.to_string())),
                 ("limit", Some(left.min(PAGE).to_string())),
             ],

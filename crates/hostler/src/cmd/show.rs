@@ -1,25 +1,81 @@
-//! `hostler show` and `hostler explain`: one job.
+//! `hostler show`: all that is known about jobs.
 
 use anyhow::Result;
-use hostler_live::api::Explanation;
-use hostler_live::host::NodeView;
-use hostler_live::job::{JobState, JobView};
+use hostler_live::job::JobView;
+use hostler_live::selection::Selection;
 
-use crate::cli::{Explain, Show};
-use crate::live::{asked, client, length, moment, now, print_json, standing};
+use crate::chosen::{self, folded, word, word_for};
+use crate::cli::Show;
+use crate::live::{asked, client, length, moment, print_json, standing};
+use crate::say::{print, say};
 
 /// All that is known.
 pub fn run(args: &Show) -> Result<()> {
-    let job: JobView = client()?.get(&format!("/jobs/{}", args.job))?;
-    if args.json {
-        return print_json(&job);
+    let mut client = client()?;
+    let mut jobs = chosen::jobs(&mut client, &args.jobs)?;
+    if let [only] = jobs.as_mut_slice() {
+        // Lists leave the environment out.
+        *only = client.get(&format!("/jobs/{}", only.id))?;
+        if args.json && is_one(&args.jobs, only) {
+            return print_json(only);
+        }
     }
-    for (name, value) in lines(&job) {
-        if !value.is_empty() {
-            println!("{name:15} {value}");
+    if args.json {
+        return print_json(&jobs);
+    }
+    if jobs.is_empty() {
+        say("none of these jobs is there");
+    }
+    let whole =
+        |job: &JobView| args.jobs.contains(&Selection::Job(job.array_of.unwrap_or(job.id).into()));
+    for (number, group) in
+        folded(&jobs, |job| whole(job).then_some(()).ok_or(job.id)).iter().enumerate()
+    {
+        if number > 0 {
+            print("")?;
+        }
+        let lines = if group.len() == 1 { lines(group[0]) } else { array_lines(group) };
+        for (name, value) in lines.into_iter().filter(|(_, value)| !value.is_empty()) {
+            print(format_args!("{name:15} {value}"))?;
         }
     }
     Ok(())
+}
+
+/// Whether the words can mean one job only.
+fn is_one(words: &[Selection], job: &JobView) -> bool {
+    match words {
+        [Selection::Job(_)] => job.array_of != Some(job.id),
+        [Selection::Indices { first, last, .. }] => first == last,
+        _ => false,
+    }
+}
+
+/// An array: what is the same for all of it, and where its jobs stand.
+fn array_lines(jobs: &[&JobView]) -> Vec<(&'static str, String)> {
+    let own =
+        ["state", "reason", "started", "ended", "expected start", "expected end", "exit code"];
+    let more = ["nodes", "restarts", "steps done", "array"];
+    let mut lines = lines(jobs[0]);
+    lines.retain(|(name, _)| !own.contains(name) && !more.contains(name));
+    let array = jobs[0].array_of.unwrap_or(jobs[0].id);
+    lines[0].1 = format!("{array}, an array of {}", jobs[0].request.array);
+    let owned: Vec<JobView> = jobs.iter().map(|job| (*job).clone()).collect();
+    let key = |job: &JobView| (job.state, job.reason.clone(), job.exit_code);
+    for group in folded(&owned, key) {
+        let word = word_for(&group).filter(|word| word.contains('_'));
+        let word = word.unwrap_or_else(|| format!("{} of them", group.len()));
+        let first = group[0];
+        let mut words = format!("{word}: {}", standing(first.state, first.held_by));
+        if let Some(code) = first.exit_code.filter(|_| first.ended.is_some()) {
+            words += &format!(", exit {code}");
+        }
+        if !first.reason.is_empty() {
+            words += &format!(", {}", first.reason);
+        }
+        lines.push(("jobs", words));
+    }
+    lines
 }
 
 fn lines(job: &JobView) -> Vec<(&'static str, String)> {
@@ -27,12 +83,12 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let request = &job.request;
     let array = match (job.array_of, job.array_index) {
-        (Some(of), Some(index)) => format!("index {index} of the array that begins with job {of}"),
+        (Some(of), Some(index)) => format!("index {index} of array {of}; its number is {}", job.id),
         _ => String::new(),
     };
-    let after: Vec<String> = request.after.iter().map(u32::to_string).collect();
+    let after: Vec<String> = request.after.iter().map(ToString::to_string).collect();
     vec![
-        ("job", job.id.to_string()),
+        ("job", word(job)),
         ("name", job.name.clone()),
         ("tenant", job.tenant.clone()),
         ("user", job.user.clone()),
@@ -55,57 +111,4 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("after", after.join(" ")),
         ("max time", request.max_secs.map(|secs| length(secs as f64)).unwrap_or_default()),
     ]
-}
-
-/// Why it waits.
-pub fn explain(args: &Explain) -> Result<()> {
-    let mut client = client()?;
-    let told: Explanation = client.get(&format!("/jobs/{}/explain", args.job))?;
-    if args.json {
-        return print_json(&told);
-    }
-    let state = standing(told.state, told.held_by);
-    let since = length(now() - told.since);
-    println!("job {} has been {state} for {since} (since {})", told.id, moment(told.since));
-    if !told.reason.is_empty() {
-        println!("because: {}", told.reason);
-    }
-    if told.state == JobState::Queued {
-        println!("free now: {}", free_now(&client.get::<Vec<NodeView>>("/nodes")?));
-    }
-    if !told.waits_for.is_empty() {
-        let jobs: Vec<String> = told.waits_for.iter().map(u32::to_string).collect();
-        println!("waits for: job {}", jobs.join(", job "));
-    }
-    // What should have begun by now is no expectation any more.
-    if let Some(start) = told.expected_start.filter(|start| *start > now()) {
-        println!("expected start: {} (in {})", moment(start), length(start - now()));
-    }
-    Ok(())
-}
-
-/// What nodes that take jobs have left: it shows what is missing for a job that waits.
-fn free_now(nodes: &[NodeView]) -> String {
-    let open: Vec<&NodeView> = nodes.iter().filter(|node| node.health == "up").collect();
-    if open.is_empty() {
-        return match nodes.len() {
-            0 => "there are no nodes".to_owned(),
-            all => format!("nothing: none of {all} nodes takes jobs; see `hostler nodes`"),
-        };
-    }
-    let sum = |value: fn(&NodeView) -> f64| open.iter().map(|node| value(node)).sum::<f64>();
-    let (gpus, gpus_used) = (sum(|node| f64::from(node.gpus)), sum(|node| node.gpus_used));
-    let (cores, cores_used) = (sum(|node| node.cpus), sum(|node| node.cpus_used));
-    let gib = |mib: f64| mib / 1024.0;
-    let mem = gib(sum(|node| f64::from(node.mem_mib)));
-    let mem_used = gib(sum(|node| f64::from(node.mem_mib_used)));
-    format!(
-        "{:.1} of {gpus} GPUs, {:.1} of {cores} cores, {:.0} of {mem:.0} GiB; {} of {} nodes take \
-         jobs",
-        gpus - gpus_used,
-        cores - cores_used,
-        mem - mem_used,
-        open.len(),
-        nodes.len(),
-    )
 }

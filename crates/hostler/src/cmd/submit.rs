@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use hostler_live::api::Accepted;
 use hostler_live::client::{Ask, Client, Method, query};
-use hostler_live::job::{HeldBy, JobRequest, JobState, JobView, Sharing};
+use hostler_live::job::{HeldBy, Indices, JobRequest, JobState, JobView, Sharing};
 
 use crate::cli::{Share, Submit};
 use crate::live::{client, print_json, state_name};
-use crate::say::say;
+use crate::say::{print, say};
 
 /// Time between two looks at jobs that are waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -21,10 +21,15 @@ pub fn run(args: &Submit) -> Result<()> {
     let mut client = client()?;
     let accepted = send(&mut client, args, &request)?;
     let Accepted { first, count } = accepted;
-    match (args.json, count) {
-        (true, _) => print_json(&accepted)?,
-        (false, 1) => println!("{first}"),
-        (false, _) => println!("{first}..{}", first + count - 1),
+    match args.json {
+        true => print_json(&accepted)?,
+        // The number of an array means all of it, in every command.
+        false => print(first)?,
+    }
+    if request.array > 0 && !args.json {
+        let indices = Indices::of(&request);
+        let last = indices.at(count.saturating_sub(1));
+        say(format_args!("{count} jobs, {first}_{} to {first}_{last}", indices.first));
     }
     if args.wait { wait(&mut client, accepted) } else { Ok(()) }
 }
@@ -51,7 +56,12 @@ fn request(args: &Submit) -> Result<JobRequest> {
     set(&mut request.tasks, &args.tasks);
     set(&mut request.priority, &args.priority);
     set(&mut request.group, &args.group);
-    set(&mut request.array, &args.array);
+    if let Some(array) = args.array {
+        request.array = array.count;
+        request.array_first = array.first;
+        request.array_step = array.step;
+        request.array_limit = array.limit.or(request.array_limit);
+    }
     set(&mut request.workdir, &args.workdir);
     set(&mut request.sharing, &args.share.map(sharing));
     request.deadline_secs = args.deadline.or(request.deadline_secs);

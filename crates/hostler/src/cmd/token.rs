@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::{RoleName, TokenCommand, TokenCreate};
 use crate::live::{client, moment, print_json, table};
-use crate::say::say;
+use crate::say::{print, say};
 
 /// Makes, lists or revokes tokens.
 pub fn run(command: &TokenCommand) -> Result<()> {
@@ -27,13 +27,11 @@ pub fn run(command: &TokenCommand) -> Result<()> {
             if *json {
                 return print_json(&json!({ "revoked": token }));
             }
-            println!("token {token} is revoked");
-            Ok(())
+            Ok(print(format_args!("token {token} is revoked"))?)
         }
         TokenCommand::Reset { data, store } => {
             let file = reset_admin(data, store.as_deref())?;
-            println!("a token for an admin is in {}", file.display());
-            Ok(())
+            Ok(print(format_args!("a token for an admin is in {}", file.display()))?)
         }
     }
 }
@@ -51,8 +49,7 @@ fn create(args: &TokenCreate) -> Result<()> {
         return print_json(&made);
     }
     say(format_args!("token {} for {}; it is not shown again:", made.id, args.name));
-    println!("{}", made.token);
-    Ok(())
+    Ok(print(&made.token)?)
 }
 
 fn show(tokens: &[TokenView]) -> Result<()> {
@@ -67,6 +64,5 @@ fn show(tokens: &[TokenView]) -> Result<()> {
         [id, token.name.clone(), role, token.tenant.clone(), moment(token.created), note]
     };
     let rows: Vec<_> = tokens.iter().map(row).collect();
-    println!("{}", table(["TOKEN", "NAME", "ROLE", "TENANT", "CREATED", "NOTE"], &rows));
-    Ok(())
+    Ok(print(table(["TOKEN", "NAME", "ROLE", "TENANT", "CREATED", "NOTE"], &rows))?)
 }

@@ -360,8 +360,13 @@ impl Cluster {
         self.text(&all).trim().parse().unwrap()
     }
 
+    /// A job; of an array the first.
     pub fn job(&self, job: u32) -> Value {
-        serde_json::from_str(&self.text(&["show", &job.to_string(), "--json"])).unwrap()
+        let shown = self.text(&["show", &job.to_string(), "--json"]);
+        match serde_json::from_str(&shown).unwrap() {
+            Value::Array(jobs) => jobs[0].clone(),
+            job => job,
+        }
     }
 
     /// Waits until a job is in a state.
