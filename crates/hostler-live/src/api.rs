@@ -201,6 +201,9 @@ pub struct NewToken {
     /// Whose jobs; the default tenant when left out.
     #[schema(min_length = 1, max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+$")]
     pub tenant: Option<String>,
+    /// Whether a tenant that is not there is added.
+    #[serde(default)]
+    pub new_tenant: bool,
 }
 
 /// A token that was made: the only time that it is shown.

@@ -41,7 +41,7 @@ pub struct JobRequest {
     /// Memory of each task in MiB; not limited when zero.
     pub mem_mib: u32,
     /// Tasks that start together; their ranks count from zero.
-    #[schema(maximum = 4096)]
+    #[schema(minimum = 1, maximum = 4096)]
     pub tasks: u32,
     /// Whether all tasks must be on one node.
     pub one_node: bool,
@@ -87,6 +87,7 @@ pub struct JobRequest {
     /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
     pub checkpoints: bool,
     /// Steps that it will do in all, when it reports progress.
+    #[schema(minimum = 1)]
     pub steps: Option<u64>,
 }
 
@@ -103,7 +104,7 @@ impl Default for JobRequest {
             gpu_models: Vec::new(),
             cpus: 1.0,
             mem_mib: 0,
-            tasks: 0,
+            tasks: 1,
             one_node: false,
             apart: false,
             priority: 0,
@@ -143,6 +144,13 @@ impl JobRequest {
 /// Whether a field is as it is when nobody names it, and need not be written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// Whether a text can be the name of a variable that every shell understands.
+pub fn is_variable(name: &str) -> bool {
+    let first = name.bytes().next();
+    first.is_some_and(|byte| !byte.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// The indices of an array.

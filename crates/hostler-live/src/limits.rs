@@ -31,6 +31,12 @@ pub const CPU_MILLI_MIN: u32 = 100;
 /// Thousandths of a GPU that a task with one must ask for, for the same reason.
 pub const GPU_MILLI_MIN: u32 = 10;
 
+/// Thousandths of GPUs or cores that a task may ask for: more than any machine has.
+pub const CPU_MILLI_MAX: u32 = 64_000_000;
+
+/// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
+pub const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
+
 /// Leases that an agent holds at a time: more than the largest machine can be given, and a greeting
 /// with all of them fits a message.
 pub const LEASES_MAX: usize = 8192;

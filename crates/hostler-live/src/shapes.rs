@@ -11,7 +11,7 @@ use crate::limits::{AFTER_MAX, COMMAND_BYTES_MAX, SELECTIONS_MAX};
 const WORD: &str = r"^[^\u0000]*$";
 
 /// Name of a variable.
-const VARIABLE: &str = r"^[^=\u0000]+$";
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 /// Jobs that are waited for.
 const NEED: &str = "^((finished|over|failed|started):)?[0-9]{1,10}(_[0-9]{1,10})?(-[0-9]{1,10})?$";
@@ -41,8 +41,8 @@ pub fn variables() -> Schema {
 
 /// Folder to run in.
 pub fn folder() -> Schema {
-    let words = "Folder to run in; one of the job's own when empty.";
-    word().description(Some(words)).build().into()
+    let words = "Folder to run in, from `/` on; one of the job's own when empty.";
+    word().pattern(Some(r"^(/[^\u0000]*)?$")).description(Some(words)).build().into()
 }
 
 /// GPUs of one task.

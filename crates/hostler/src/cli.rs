@@ -4,6 +4,8 @@ mod array;
 mod live;
 mod rehearse;
 mod store;
+mod submit;
+mod values;
 
 use std::path::PathBuf;
 
@@ -16,6 +18,7 @@ use hostler_sim::scenario::PairSource;
 pub use live::*;
 pub use rehearse::*;
 pub use store::*;
+pub use submit::*;
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.
 #[derive(Debug, Parser)]

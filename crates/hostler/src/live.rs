@@ -11,8 +11,13 @@ use time::OffsetDateTime;
 
 /// The daemon that the environment or `hostler login` names.
 pub fn client() -> Result<Client> {
+    Ok(Client::new(access()?)?)
+}
+
+/// Where that is, and what is shown there.
+pub fn access() -> Result<Access> {
     let file = credentials_file(variable);
-    Ok(Client::new(Access::find(variable, file.as_deref())?)?)
+    Ok(Access::find(variable, file.as_deref())?)
 }
 
 /// A variable of the environment.

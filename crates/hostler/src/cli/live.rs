@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
-use hostler_live::need::Need;
 use hostler_live::selection::Selection;
 
-use super::array::Array;
 use super::store::StoreArgs;
+use super::submit::Submit;
 
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
@@ -165,118 +164,6 @@ pub struct Login {
     /// SHA-256 of the daemon's certificate, as `hostler serve` prints it.
     #[arg(long, value_name = "sha256:HEX")]
     pub fingerprint: Option<String>,
-}
-
-/// Submit a job.
-///
-/// The command is run without a shell. Flags come before what a job file says.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hostler submit --gpus 1 -- python train.py
-  hostler submit --tasks 4 --gpus 8 --gpu-model H200 --max-time 12h -- python -m train
-  hostler submit --gpus 0.5 --share willing --array 20 -- ./sweep.sh
-  hostler submit job.yaml --priority 5 --wait
-  hostler submit --array 1-100%8 -- ./one.sh
-  hostler submit --after 17 --after over:18 -- ./evaluate.sh")]
-pub struct Submit {
-    /// Job file (YAML, or TOML by its ending).
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// For people.
-    #[arg(long)]
-    pub name: Option<String>,
-    /// GPUs of each task: a fraction below 1, or whole ones.
-    #[arg(long, value_name = "N")]
-    pub gpus: Option<f64>,
-    /// GPU memory of each task in MiB, for fractions.
-    #[arg(long, value_name = "MIB")]
-    pub gpu_mem: Option<u32>,
-    /// GPU model that will do; may be given several times, best first.
-    #[arg(long, value_name = "MODEL")]
-    pub gpu_model: Vec<String>,
-    /// CPU cores of each task; 1 when left out, 0 for no limit where there is a GPU.
-    #[arg(long, value_name = "N")]
-    pub cpus: Option<f64>,
-    /// Memory of each task in MiB.
-    #[arg(long, value_name = "MIB")]
-    pub mem: Option<u32>,
-    /// Tasks that start together.
-    #[arg(long, value_name = "N")]
-    pub tasks: Option<u32>,
-    /// All tasks on one node.
-    #[arg(long)]
-    pub one_node: bool,
-    /// One task on each of so many nodes.
-    #[arg(long, value_name = "N", conflicts_with_all = ["tasks", "one_node"])]
-    pub nodes: Option<u32>,
-    /// Larger is more important.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub priority: Option<i32>,
-    /// Time from now by which it should be done.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub deadline: Option<u64>,
-    /// Time after which it is ended.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub max_time: Option<u64>,
-    /// Time that it is expected to run.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub estimate: Option<u64>,
-    /// Time between the signal to stop and the end by force.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub grace: Option<u64>,
-    /// Whether it shares GPUs.
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub share: Option<Share>,
-    /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR.
-    #[arg(long)]
-    pub checkpoints: bool,
-    /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
-    #[arg(long)]
-    pub group: Option<String>,
-    /// Jobs that must finish well before; behind `over:` those that must end anyhow, behind
-    /// `failed:` those that must end badly, behind `started:` those that must begin. The number of
-    /// an array means all of it. May be given several times.
-    #[arg(long, value_name = "[KIND:]JOB")]
-    pub after: Vec<Need>,
-    /// Number of copies, told apart by HOSTLER_ARRAY_INDEX from 0 on; or its first and last value,
-    /// with a step if need be. Behind `%` how many run at once at most.
-    #[arg(long, value_name = "N|FIRST-LAST[:STEP][%MOST]")]
-    pub array: Option<Array>,
-    /// A variable of its environment; may be given several times.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
-    pub env: Vec<(String, String)>,
-    /// Folder to run in; one of the job's own when left out.
-    #[arg(long, value_name = "DIR")]
-    pub workdir: Option<String>,
-    /// Steps that it will do in all, when it reports progress.
-    #[arg(long, value_name = "N")]
-    pub steps: Option<u64>,
-    /// Tenant that pays; for admins.
-    #[arg(long)]
-    pub tenant: Option<String>,
-    /// The same key gives the same jobs, however often it is sent.
-    #[arg(long, value_name = "TEXT")]
-    pub key: Option<String>,
-    /// Wait for the end; the exit code is 1 when a job does not finish well.
-    #[arg(long)]
-    pub wait: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Program and arguments.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Share {
-    /// Its GPUs are its own
-    Never,
-    /// It may be packed with others
-    Willing,
-    /// It runs in what others leave
-    BestEffort,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -706,13 +593,13 @@ pub enum TokenCommand {
     },
 }
 
-/// Make a token and print it, once.
+/// Make a token and print it, once, with the command that whoever gets it types next.
 ///
 /// A token for an agent enrols one node and is then spent.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler token create --role user --tenant vision ada
+  hostler token create --role user --tenant vision --new-tenant ada
   hostler token create --role agent gpu-07")]
 pub struct TokenCreate {
     /// Who will use it.
@@ -723,6 +610,9 @@ pub struct TokenCreate {
     /// Whose jobs it sees.
     #[arg(long, default_value = "default")]
     pub tenant: String,
+    /// Add the tenant if it is not there.
+    #[arg(long)]
+    pub new_tenant: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -736,21 +626,6 @@ pub enum RoleName {
     Agent,
 }
 
-/// Reads `90`, `90s`, `15m`, `12h` or `2d`.
-fn seconds(text: &str) -> Result<u64, String> {
-    let fault = || format!("`{text}` is no time; write 90s, 15m, 12h or 2d");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(fault()),
-    };
-    let number: u64 = digits.parse().map_err(|_| fault())?;
-    number.checked_mul(unit).ok_or_else(fault)
-}
-
 /// Reads `60000-60999`; root is in no such range.
 fn users(text: &str) -> Result<(u32, u32), String> {
     let ends = text.split_once('-').and_then(|(first, last)| {
@@ -758,11 +633,4 @@ fn users(text: &str) -> Result<(u32, u32), String> {
         (0 < first && first <= last && last < u32::MAX).then_some((first, last))
     });
     ends.ok_or_else(|| format!("`{text}` is no range of users; write FIRST-LAST, from 1 on"))
-}
-
-fn variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no variable; write NAME=VALUE")),
-    }
 }

@@ -1,6 +1,6 @@
 //! `hostler submit`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -81,10 +81,26 @@ fn request(args: &Submit) -> Result<JobRequest> {
     if !args.command.is_empty() {
         request.command.clone_from(&args.command);
     }
+    if !request.workdir.is_empty() {
+        request.workdir = absolute(&request.workdir)?;
+    }
     if request.command.is_empty() {
         bail!("no command; write it after `--`, or `command: [..]` in the job file");
     }
     Ok(request)
+}
+
+/// A folder as nodes know it: what is relative is meant from here.
+fn absolute(folder: &str) -> Result<String> {
+    let path = Path::new(folder);
+    if path.is_absolute() {
+        return Ok(folder.to_owned());
+    }
+    let here = std::env::current_dir().context("the current folder cannot be read")?;
+    // `.` and what is behind it would be correct, too, but nobody wants to read it.
+    let whole: PathBuf = here.join(path).components().collect();
+    let text = whole.to_str().context("the current folder has a name that is no text")?;
+    Ok(text.to_owned())
 }
 
 fn set<T: Clone>(field: &mut T, flag: &Option<T>) {

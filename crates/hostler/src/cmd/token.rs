@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use hostler_live::api::{MadeToken, NewToken};
-use hostler_live::client::{Ask, Method};
+use hostler_live::client::{Access, Ask, Method};
 use hostler_live::host::TokenView;
 use hostler_live::server::reset_admin;
 use hostler_live::store::Role;
 use serde_json::json;
 
 use crate::cli::{RoleName, TokenCommand, TokenCreate};
-use crate::live::{client, moment, print_json, table};
+use crate::live::{access, client, moment, print_json, table};
 use crate::say::{print, say};
 
 /// Makes, lists or revokes tokens.
@@ -43,13 +43,28 @@ fn create(args: &TokenCreate) -> Result<()> {
         RoleName::Viewer => Role::Viewer,
         RoleName::Agent => Role::Agent,
     };
-    let new = NewToken { role, name: args.name.clone(), tenant: Some(args.tenant.clone()) };
-    let made: MadeToken = client()?.post("/tokens", &new)?;
+    let TokenCreate { name, tenant, new_tenant, .. } = args;
+    let (name, tenant, new_tenant) = (name.clone(), Some(tenant.clone()), *new_tenant);
+    let made: MadeToken =
+        client()?.post("/tokens", &NewToken { role, name, tenant, new_tenant })?;
     if args.json {
         return print_json(&made);
     }
     say(format_args!("token {} for {}; it is not shown again:", made.id, args.name));
-    Ok(print(&made.token)?)
+    print(&made.token)?;
+    let Access { server, fingerprint, .. } = access()?;
+    let pin = fingerprint.map(|pin| format!(" --fingerprint {pin}")).unwrap_or_default();
+    let token = &made.token;
+    say(match role {
+        Role::Agent => format!(
+            "next, on {0}: HOSTLER_TOKEN={token} hostler agent --server {server}{pin} --name {0}",
+            args.name
+        ),
+        Role::Admin | Role::User | Role::Viewer => {
+            format!("next, as {}: hostler login {server}{pin} --token {token}", args.name)
+        }
+    });
+    Ok(())
 }
 
 fn show(tokens: &[TokenView]) -> Result<()> {

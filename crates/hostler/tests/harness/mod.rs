@@ -271,7 +271,12 @@ impl Cluster {
     /// Adds an agent that runs after these words and reaches the daemon at another address.
     pub fn enrol_at(&mut self, name: &str, more: &[&str], before: &[&str], server: Option<&str>) {
         let token = if self.before.is_empty() {
-            let new = NewToken { role: Role::Agent, name: name.to_owned(), tenant: None };
+            let new = NewToken {
+                role: Role::Agent,
+                name: name.to_owned(),
+                tenant: None,
+                new_tenant: false,
+            };
             self.client().post::<MadeToken>("/tokens", &new).unwrap().token
         } else {
             self.text(&["token", "create", "--role", "agent", name]).trim().to_owned()

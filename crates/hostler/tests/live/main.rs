@@ -7,5 +7,6 @@ mod cluster;
 mod enrol;
 mod jobs;
 mod log;
+mod mistakes;
 mod operators;
 mod rehearsal;
