@@ -22,6 +22,14 @@ pub struct JobRequest {
     /// Program and arguments; no shell is involved unless it is named.
     #[schema(schema_with = shapes::command, required = true)]
     pub command: Vec<String>,
+    /// A script that travels with the job, from `#!` on; it is run in place of the first word of
+    /// the command, with the others as its arguments.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(max_length = 65536, pattern = r"^(#![^\u0000]*)?$")]
+    pub script: String,
+    /// Whether the variables of Slurm are set beside our own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub slurm: bool,
     /// Environment on top of the agent's small one.
     #[schema(schema_with = shapes::variables)]
     pub env: BTreeMap<String, String>,
@@ -97,6 +105,8 @@ impl Default for JobRequest {
         JobRequest {
             name: String::new(),
             command: Vec::new(),
+            script: String::new(),
+            slurm: false,
             env: BTreeMap::new(),
             workdir: String::new(),
             gpus: 0.0,
@@ -126,11 +136,13 @@ impl Default for JobRequest {
 }
 
 impl JobRequest {
-    /// All but the environment, which may be long and is nobody's business in a list.
+    /// All but the environment and the script, which may be long and are nobody's business in a
+    /// list.
     pub fn without_env(&self) -> JobRequest {
         JobRequest {
             name: self.name.clone(),
             command: self.command.clone(),
+            script: String::new(),
             env: BTreeMap::new(),
             workdir: self.workdir.clone(),
             gpu_models: self.gpu_models.clone(),
@@ -300,7 +312,7 @@ pub struct JobView {
     pub array_index: Option<u32>,
     /// First job of its array.
     pub array_of: Option<u32>,
-    /// What was asked for; in lists, without the environment.
+    /// What was asked for; in lists, without the environment and the script.
     pub request: JobRequest,
 }
 

@@ -94,6 +94,47 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
     format!("{}:{by}", state_name(state))
 }
 
+/// How a job ended, with its code or the signal that killed it.
+pub fn ending(job: &JobView) -> String {
+    match job.exit_code.filter(|code| *code != 0) {
+        Some(code) => format!("{}, {}", state_name(job.state), exit_words(code)),
+        None => state_name(job.state),
+    }
+}
+
+/// An exit code, or the name of the signal that it stands for.
+pub fn exit_words(code: i32) -> String {
+    match signal_name(code - 128) {
+        Some(name) => format!("killed by {name}"),
+        None => format!("exit {code}"),
+    }
+}
+
+/// Signals that end jobs, by their numbers on Linux.
+fn signal_name(number: i32) -> Option<&'static str> {
+    Some(match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        12 => "SIGUSR2",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
+}
+
 /// Jobs as a table.
 pub fn jobs_table(jobs: &[JobView]) -> String {
     let now = now();
@@ -129,7 +170,7 @@ fn time_of(job: &JobView, now: f64) -> String {
 
 fn note(job: &JobView) -> String {
     match (job.exit_code, job.steps_done, job.request.steps) {
-        (Some(code), _, _) if job.ended.is_some() => format!("exit {code}"),
+        (Some(code), _, _) if job.ended.is_some() => exit_words(code),
         (_, Some(done), Some(steps)) if job.reason.is_empty() => format!("step {done}/{steps}"),
         (_, Some(done), None) if job.reason.is_empty() => format!("step {done}"),
         _ => job.reason.clone(),

@@ -143,7 +143,7 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         check_name("group", &request.group)?;
     }
     let env = request.env.iter().flat_map(|(name, value)| [name, value]);
-    let texts = request.command.iter().chain([&request.workdir]).chain(env);
+    let texts = request.command.iter().chain([&request.workdir, &request.script]).chain(env);
     let mut bytes = 0;
     for text in texts {
         bytes += text.len() + 1;
@@ -152,9 +152,14 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         }
     }
     if bytes > COMMAND_BYTES_MAX {
-        let fault =
-            format!("command and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}");
+        let fault = format!(
+            "command, script and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}"
+        );
         return Err(invalid("command", fault));
+    }
+    if !request.script.is_empty() && !request.script.starts_with("#!") {
+        let fault = "it does not begin with `#!` and the program that reads it".to_owned();
+        return Err(invalid("script", fault));
     }
     if !request.workdir.is_empty() && !request.workdir.starts_with('/') {
         let fault = format!("`{}`; use a path from `/` on", request.workdir.escape_debug());

@@ -105,7 +105,9 @@ impl Host {
     /// A job that is not over.
     pub fn job(&self, id: u32) -> Option<JobView> {
         let mut view = self.job_in_list(id)?;
-        view.request.env.clone_from(&self.desk.jobs.get(&id)?.row.request.env);
+        let request = &self.desk.jobs.get(&id)?.row.request;
+        view.request.env.clone_from(&request.env);
+        view.request.script.clone_from(&request.script);
         let job = self.desk.state().job(JobId(id))?;
         if job.phase == Phase::Pending {
             view.expected_start = self.expected_start(job).map(Time::secs_f64);

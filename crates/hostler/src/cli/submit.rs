@@ -10,20 +10,27 @@ use super::values;
 
 /// Submit a job.
 ///
-/// The command is run without a shell. Flags come before what a job file says.
+/// The command is run without a shell. A script, which begins with `#!`, travels with the job: nodes
+/// need not see its folder. Lines `#HOSTLER --gpus 2` in it say what the command line does not, and
+/// the usual `#SBATCH` lines are understood. Flags come before what a file says.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler submit --gpus 1 -- python train.py
   hostler submit --tasks 4 --gpus 8 --gpu-model H200 --max-time 12h -- python -m train
   hostler submit --gpus 0.5 --share willing --array 20 -- ./sweep.sh
+  hostler submit --gpus 2 train.sh 0.01
   hostler submit job.yaml --priority 5 --wait
+  hostler submit --gpus 2 --max-time 12h --print -- python train.py > job.toml
   hostler submit --array 1-100%8 -- ./one.sh
   hostler submit --after 17 --after over:18 -- ./evaluate.sh")]
 pub struct Submit {
-    /// Job file (YAML, or TOML by its ending).
+    /// Script, or job file (YAML or JSON, or TOML by its ending).
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Arguments of a script; those that begin with `-` stand after `--`.
+    #[arg(value_name = "ARGUMENT")]
+    pub args: Vec<String>,
     /// For people.
     #[arg(long, value_parser = values::name)]
     pub name: Option<String>,
@@ -100,13 +107,20 @@ pub struct Submit {
     /// The same key gives the same jobs, however often it is sent.
     #[arg(long, value_name = "TEXT")]
     pub key: Option<String>,
-    /// Wait for the end; the exit code is 1 when a job does not finish well.
+    /// Wait for the end. The exit code is that of the job, and 1 where one does not finish well
+    /// without a code; of an array that of the first job that did not.
     #[arg(long)]
     pub wait: bool,
+    /// Print the whole job as a file (TOML) instead of submitting it.
+    #[arg(long)]
+    pub print: bool,
+    /// Print the JSON Schema of job files, for editors.
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Program and arguments.
+    /// Program and arguments; more arguments of a script.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }

@@ -10,3 +10,4 @@ mod log;
 mod mistakes;
 mod operators;
 mod rehearsal;
+mod scripts;
