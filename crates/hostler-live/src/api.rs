@@ -54,8 +54,14 @@ pub struct JobFilter {
     pub state: Option<JobState>,
     /// Only jobs of this tenant.
     pub tenant: Option<String>,
-    /// Only jobs of this user.
+    /// Only jobs of this user; `me` for those of the caller.
     pub user: Option<String>,
+    /// Only those that ended at or after this time, in seconds since the epoch; of the history.
+    #[param(minimum = 0)]
+    pub since: Option<f64>,
+    /// Only those that ended before this time; of the history.
+    #[param(minimum = 0)]
+    pub until: Option<f64>,
     /// Only these: `17`, which is all of an array if one begins with it, a range as in `12-40`, or
     /// indices of an array as in `12_3` and `12_3-7`.
     #[param(value_type = Option<String>, pattern = "^[0-9]{1,10}(_[0-9]{1,10})?(-[0-9]{1,10})?$")]

@@ -135,45 +135,11 @@ fn signal_name(number: i32) -> Option<&'static str> {
     })
 }
 
-/// Jobs as a table.
-pub fn jobs_table(jobs: &[JobView]) -> String {
-    let now = now();
-    let row = |job: &JobView| {
-        [
-            job.id.to_string(),
-            job.name.chars().take(24).collect(),
-            job.user.clone(),
-            standing(job.state, job.held_by),
-            asked(job),
-            time_of(job, now),
-            job.nodes.join(","),
-            note(job),
-        ]
-    };
-    let rows: Vec<_> = jobs.iter().map(row).collect();
-    table(["JOB", "NAME", "USER", "STATE", "GPUS", "TIME", "NODES", "NOTE"], &rows)
-}
-
 /// GPUs that it asks for: of each task, times tasks.
 pub fn asked(job: &JobView) -> String {
     match job.request.tasks {
         0 | 1 => job.request.gpus.to_string(),
         tasks => format!("{tasks}x{}", job.request.gpus),
-    }
-}
-
-/// How long it ran, runs or waits.
-fn time_of(job: &JobView, now: f64) -> String {
-    let until = job.ended.unwrap_or(now);
-    length(until - job.started.unwrap_or(job.submitted))
-}
-
-fn note(job: &JobView) -> String {
-    match (job.exit_code, job.steps_done, job.request.steps) {
-        (Some(code), _, _) if job.ended.is_some() => exit_words(code),
-        (_, Some(done), Some(steps)) if job.reason.is_empty() => format!("step {done}/{steps}"),
-        (_, Some(done), None) if job.reason.is_empty() => format!("step {done}"),
-        _ => job.reason.clone(),
     }
 }
 

@@ -11,6 +11,7 @@ mod cmd;
 mod columns;
 mod example;
 mod input;
+mod listing;
 mod live;
 mod memory;
 mod pool;

@@ -21,6 +21,9 @@ use crate::limits::{KEY_CHARS_MAX, PAGE_JOBS_DEFAULT, PAGE_JOBS_MAX};
 use crate::selection::Selection;
 use crate::store::{HistoryFilter, Role};
 
+/// Whoever asks, as a user.
+const OWN: &str = "me";
+
 /// Makes a repeated submission harmless.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -101,7 +104,7 @@ pub async fn list(
     page(&app, caller.who, filter, over).await.map(Json)
 }
 
-/// Lists jobs that are over, newest first.
+/// Lists jobs that are over, those that ended last first.
 #[utoipa::path(
     get, path = "/history", tag = "jobs", params(JobFilter),
     responses((status = 200, description = "A part of the list.", body = JobPage)),
@@ -141,13 +144,27 @@ async fn page(
         Some(jobs) => Some(numbers_of(app, &who, jobs).await?),
         None => None,
     };
-    let (user, state, cursor) = (filter.user, filter.state, filter.cursor);
+    let (state, cursor) = (filter.state, filter.cursor);
+    let user = filter.user.map(|user| if user == OWN { who.user.clone() } else { user });
     let jobs = match over {
         true => {
-            let end = numbers.and_then(|(_, last)| last.checked_add(1));
-            let before = cursor.min(end).or(cursor).or(end);
+            let before = numbers.and_then(|(_, last)| last.checked_add(1));
             let from = numbers.map(|(first, _)| first);
-            let filter = HistoryFilter { tenant, user, state, from, before, limit, ..all() };
+            let by_end = Some(ended_before(app, &who, cursor).await?);
+            let micros = |secs: f64| (secs.max(0.0) * 1e6) as u64;
+            let (ended_from, ended_before) = (filter.since.map(micros), filter.until.map(micros));
+            let filter = HistoryFilter {
+                tenant,
+                user,
+                state,
+                from,
+                before,
+                by_end,
+                ended_from,
+                ended_before,
+                limit,
+                ..all()
+            };
             app.host.history(filter).await?
         }
         false => {
@@ -163,6 +180,22 @@ async fn page(
 
 fn all() -> HistoryFilter {
     HistoryFilter::default()
+}
+
+/// When the last job of the page before ended, and its number.
+async fn ended_before(
+    app: &App,
+    who: &Principal,
+    cursor: Option<u32>,
+) -> Result<Option<(u64, u32)>, ApiFault> {
+    let Some(id) = cursor else { return Ok(None) };
+    let job = app.host.job(id).await?.filter(|job| who.sees(&job.tenant));
+    let ended = job.and_then(|job| job.ended);
+    let ended = ended.ok_or_else(|| {
+        ApiFault::bad(format!("invalid `cursor`: {id}")).hint("use `next` of the part before")
+    })?;
+    // Times are told in seconds, and kept in millionths of them.
+    Ok(Some(((ended * 1e6).round() as u64, id)))
 }
 
 /// The first and the last number of the jobs that a word means. That none of a range is there is

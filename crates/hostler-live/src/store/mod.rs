@@ -80,6 +80,9 @@ pub struct HistoryFilter {
     pub from: Option<u32>,
     /// Only those with a smaller number: the last one of the page before.
     pub before: Option<u32>,
+    /// Those that ended last first, and not by number; after the job that ended then and has this
+    /// number, where one is named: the last one of the page before.
+    pub by_end: Option<Option<(u64, u32)>>,
     /// At most this many; never more than a page holds.
     pub limit: usize,
 }

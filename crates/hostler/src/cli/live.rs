@@ -9,6 +9,7 @@ use hostler_live::selection::Selection;
 
 use super::store::StoreArgs;
 use super::submit::Submit;
+use super::values;
 
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
@@ -181,11 +182,15 @@ pub enum State {
 }
 
 /// List jobs that are not over.
+///
+/// Jobs of an array that stand at the same place share a line. A terminal gets colours, unless
+/// NO_COLOR is set, and notes that fit its width.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler queue
-  hostler queue --state running --user ada
+  hostler queue --state running -u me
+  hostler queue --watch
   hostler queue --json --limit 10")]
 pub struct Queue {
     /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
@@ -193,6 +198,11 @@ pub struct Queue {
     pub jobs: Vec<Selection>,
     #[command(flatten)]
     pub filter: Filter,
+    /// Show it again every so many seconds, 2 when left out, until it is interrupted.
+    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "2", conflicts_with = "json")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub watch: Option<u64>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -207,10 +217,13 @@ pub struct Filter {
     /// Only of this tenant.
     #[arg(long)]
     pub tenant: Option<String>,
-    /// Only of this user.
-    #[arg(long)]
+    /// Only of this user; `me` for your own.
+    #[arg(short, long)]
     pub user: Option<String>,
-    /// At most this many.
+    /// Each job of an array on a line of its own.
+    #[arg(long)]
+    pub each: bool,
+    /// At most this many lines.
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub limit: u32,
@@ -401,18 +414,26 @@ pub struct Node {
     pub json: bool,
 }
 
-/// List jobs that are over, newest first.
+/// List jobs that are over, those that ended last first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler history
-  hostler history --state failed --user ada --limit 20")]
+  hostler history --since 2d --state failed -u me
+  hostler history --since 2026-11-01 --until 2026-12-01 --limit 1000")]
 pub struct History {
     /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
     #[arg(value_name = "JOB")]
     pub jobs: Vec<Selection>,
     #[command(flatten)]
     pub filter: Filter,
+    /// Only those that ended since then: 12h or 2d ago, or a date or time (UTC) as in 2026-11-16 or
+    /// 2026-11-16T09:30.
+    #[arg(long, value_name = "WHEN", value_parser = values::moment)]
+    pub since: Option<f64>,
+    /// Only those that ended before then.
+    #[arg(long, value_name = "WHEN", value_parser = values::moment)]
+    pub until: Option<f64>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -47,6 +47,28 @@ fn time(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(fault)
 }
 
+/// Seconds since the epoch: so long ago, or a date or time in UTC.
+pub fn moment(text: &str) -> Result<f64, String> {
+    if let Ok(ago) = time(text) {
+        return Ok((crate::live::now() - ago as f64).max(0.0));
+    }
+    let (day, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    let read = || {
+        let mut parts = day.splitn(3, '-');
+        let (year, month) = (parts.next()?.parse().ok()?, parts.next()?.parse::<u8>().ok()?);
+        let month = time::Month::try_from(month).ok()?;
+        let date = time::Date::from_calendar_date(year, month, parts.next()?.parse().ok()?).ok()?;
+        let mut parts = clock.splitn(3, ':');
+        let (hour, minute) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let second = parts.next().map_or(Ok(0), str::parse).ok()?;
+        let at = date.with_hms(hour, minute, second).ok()?.assume_utc();
+        (at.unix_timestamp() >= 0).then(|| at.unix_timestamp() as f64)
+    };
+    read().ok_or_else(|| {
+        format!("`{text}` is no time; write 12h or 2d ago, 2026-11-16 or 2026-11-16T09:30")
+    })
+}
+
 /// GPUs of one task.
 pub fn gpus(text: &str) -> Result<f64, String> {
     let (least, most) = (f64::from(GPU_MILLI_MIN) / 1000.0, CPU_MILLI_MAX / 1000);
@@ -134,6 +156,18 @@ mod tests {
         assert_eq!(grace("2h").unwrap_err(), "`2h` is too long; write 3600s or less");
         for text in ["-1s", "+1s", "1w", "h", "nan", "1.5h", "99999999999999999999s"] {
             assert!(seconds(text).unwrap_err().contains("write 90s, 15m, 12h or 2d"), "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_are_ago_or_dates() {
+        assert_eq!(moment("2026-11-16"), Ok(1_794_787_200.0));
+        assert_eq!(moment("2026-11-16T09:30"), Ok(1_794_821_400.0));
+        assert_eq!(moment("2026-11-16 09:30:05"), Ok(1_794_821_405.0));
+        let ago = crate::live::now() - moment("2h").unwrap();
+        assert!((7199.0..7210.0).contains(&ago), "{ago}");
+        for text in ["yesterday", "2026-13-01", "2026-11-16T25:00", "1969-12-31", "nan", "-1h"] {
+            assert!(moment(text).unwrap_err().contains("2026-11-16T09:30"), "{text}");
         }
     }
 

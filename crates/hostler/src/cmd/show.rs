@@ -1,12 +1,13 @@
 //! `hostler show`: all that is known about jobs.
 
 use anyhow::Result;
-use hostler_live::job::JobView;
+use hostler_live::job::{JobView, Sharing};
+use hostler_live::limits::GRACE_SECS;
 use hostler_live::selection::Selection;
 
 use crate::chosen::{self, folded, word, word_for};
 use crate::cli::Show;
-use crate::live::{asked, client, length, moment, print_json, standing};
+use crate::live::{asked, client, exit_words, length, moment, print_json, standing};
 use crate::say::{print, say};
 
 /// All that is known.
@@ -68,7 +69,7 @@ fn array_lines(jobs: &[&JobView]) -> Vec<(&'static str, String)> {
         let first = group[0];
         let mut words = format!("{word}: {}", standing(first.state, first.held_by));
         if let Some(code) = first.exit_code.filter(|_| first.ended.is_some()) {
-            words += &format!(", exit {code}");
+            words += &format!(", {}", exit_words(code));
         }
         if !first.reason.is_empty() {
             words += &format!(", {}", first.reason);
@@ -80,14 +81,11 @@ fn array_lines(jobs: &[&JobView]) -> Vec<(&'static str, String)> {
 
 fn lines(job: &JobView) -> Vec<(&'static str, String)> {
     let time = |time: Option<f64>| time.map(moment).unwrap_or_default();
-    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let request = &job.request;
     let array = match (job.array_of, job.array_index) {
         (Some(of), Some(index)) => format!("index {index} of array {of}; its number is {}", job.id),
         _ => String::new(),
     };
-    let after: Vec<String> = request.after.iter().map(ToString::to_string).collect();
-    vec![
+    let mut lines = vec![
         ("job", word(job)),
         ("name", job.name.clone()),
         ("tenant", job.tenant.clone()),
@@ -99,16 +97,80 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("ended", time(job.ended)),
         ("expected start", time(job.expected_start)),
         ("expected end", time(job.expected_end)),
-        ("exit code", job.exit_code.map(|code| code.to_string()).unwrap_or_default()),
+        ("exit code", job.exit_code.map(exit_code).unwrap_or_default()),
         ("nodes", job.nodes.join(" ")),
         ("restarts", job.restarts.to_string()),
         ("steps done", number(job.steps_done)),
         ("array", array),
+    ];
+    lines.extend(asked_lines(job));
+    lines
+}
+
+/// What was asked for.
+fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
+    let request = &job.request;
+    let span = |secs: Option<u64>| secs.map(|secs| length(secs as f64)).unwrap_or_default();
+    let some = |number: u64, unit: &str| match number {
+        0 => String::new(),
+        _ => format!("{number} {unit}"),
+    };
+    let yes = |is: bool, word: &str| if is { word.to_owned() } else { String::new() };
+    let after: Vec<String> = request.after.iter().map(ToString::to_string).collect();
+    let names: Vec<&str> = request.env.keys().map(String::as_str).collect();
+    let deadline = request.deadline_secs.map(|secs| job.submitted + secs as f64);
+    let placement = match (request.one_node, request.apart) {
+        (true, _) => "all tasks on one node",
+        (_, true) => "each task on a node of its own",
+        (false, false) => "",
+    };
+    let sharing = match request.sharing {
+        Sharing::Never => "",
+        Sharing::Willing => "willing",
+        Sharing::BestEffort => "best-effort",
+    };
+    vec![
         ("command", request.command.join(" ")),
+        ("script", script(&request.script)),
+        ("workdir", request.workdir.clone()),
         ("gpus", asked(job)),
         ("gpu models", request.gpu_models.join(" ")),
+        ("gpu memory", some(request.gpu_mem_mib.into(), "MiB")),
+        ("sharing", sharing.to_owned()),
+        ("cpus", request.cpus.to_string()),
+        ("memory", some(request.mem_mib.into(), "MiB")),
+        ("placement", placement.to_owned()),
         ("priority", request.priority.to_string()),
+        ("group", request.group.clone()),
         ("after", after.join(" ")),
-        ("max time", request.max_secs.map(|secs| length(secs as f64)).unwrap_or_default()),
+        ("at once", request.array_limit.map(|most| format!("{most} at most")).unwrap_or_default()),
+        ("deadline", deadline.map(moment).unwrap_or_default()),
+        ("max time", span(request.max_secs)),
+        ("estimate", span(request.estimate_secs)),
+        ("grace", length(request.grace_secs.unwrap_or(GRACE_SECS) as f64)),
+        ("checkpoints", yes(request.checkpoints, "it can be stopped and started again")),
+        ("steps", number(request.steps)),
+        ("variables", names.join(" ")),
+        ("slurm", yes(request.slurm, "its variables are set, too")),
     ]
+}
+
+fn number(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// A code, with the signal that it stands for.
+fn exit_code(code: i32) -> String {
+    match exit_words(code) {
+        words if words.starts_with("exit") => code.to_string(),
+        words => format!("{code} ({words})"),
+    }
+}
+
+/// The first line of a script and how long it is; `--json` has all of it.
+fn script(text: &str) -> String {
+    match text.lines().count() {
+        0 => String::new(),
+        lines => format!("{} ({lines} lines)", text.lines().next().unwrap_or_default()),
+    }
 }

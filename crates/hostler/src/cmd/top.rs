@@ -18,7 +18,8 @@ use serde::Serialize;
 
 use super::nodes::{self, nodes_table};
 use crate::cli::Top;
-use crate::live::{asked, client, jobs_table, length, now, print_json, standing};
+use crate::listing::{self, Look};
+use crate::live::{asked, client, length, now, print_json, standing};
 use crate::say::print;
 
 /// Jobs that a picture shows at most.
@@ -43,7 +44,7 @@ pub fn run(args: &Top) -> Result<()> {
     if !std::io::stdout().is_terminal() {
         print(format_args!("{}\n", headline(&picture)))?;
         print(format_args!("{}\n", nodes_table(&picture.nodes)))?;
-        return Ok(print(jobs_table(&picture.jobs))?);
+        return Ok(print(listing::queue(&picture.jobs, Look::of_stdout(true)))?);
     }
     let mut terminal = ratatui::init();
     let watched = watch(&mut terminal, &mut client, picture, Duration::from_secs(args.every));

@@ -6,6 +6,7 @@ mod arrays;
 mod cluster;
 mod enrol;
 mod jobs;
+mod lists;
 mod log;
 mod mistakes;
 mod operators;
