@@ -27,8 +27,8 @@ pub const GANGS_PER_JOB_MAX: usize = 8;
 /// Tasks in one job: a hundred times the largest gang of the published traces.
 pub const TASKS_PER_JOB_MAX: u32 = 100_000;
 
-/// Jobs that one comes after: a thousand stages that meet in one are rare enough to be two jobs.
-pub const AFTER_PER_JOB_MAX: usize = 1_000;
+/// Jobs that one comes after: a whole array of the largest size that can be submitted.
+pub const AFTER_PER_JOB_MAX: usize = 10_000;
 
 /// Job numbers that may be left out between two submissions; a larger gap is a broken log.
 pub const JOB_NUMBER_GAP_MAX: u32 = 1 << 20;

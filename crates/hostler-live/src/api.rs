@@ -54,8 +54,18 @@ pub struct JobFilter {
     pub state: Option<JobState>,
     /// Only jobs of this tenant.
     pub tenant: Option<String>,
-    /// Only jobs of this user.
+    /// Only jobs of this user; `me` for those of the caller.
     pub user: Option<String>,
+    /// Only those that ended at or after this time, in seconds since the epoch; of the history.
+    #[param(minimum = 0)]
+    pub since: Option<f64>,
+    /// Only those that ended before this time; of the history.
+    #[param(minimum = 0)]
+    pub until: Option<f64>,
+    /// Only these: `17`, which is all of an array if one begins with it, a range as in `12-40`, or
+    /// indices of an array as in `12_3` and `12_3-7`.
+    #[param(value_type = Option<String>, pattern = "^[0-9]{1,10}(_[0-9]{1,10})?(-[0-9]{1,10})?$")]
+    pub jobs: Option<Selection>,
     /// From the `next` of the part before.
     pub cursor: Option<u32>,
     /// Jobs in one part; 100 when not given.
@@ -201,6 +211,9 @@ pub struct NewToken {
     /// Whose jobs; the default tenant when left out.
     #[schema(min_length = 1, max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+$")]
     pub tenant: Option<String>,
+    /// Whether a tenant that is not there is added.
+    #[serde(default)]
+    pub new_tenant: bool,
 }
 
 /// A token that was made: the only time that it is shown.

@@ -4,10 +4,12 @@
 //! environment, folder). Not for scheduling.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::need::Need;
 use crate::shapes;
 
 /// A job as people write it: in flags, in a job file, or in the API.
@@ -20,6 +22,14 @@ pub struct JobRequest {
     /// Program and arguments; no shell is involved unless it is named.
     #[schema(schema_with = shapes::command, required = true)]
     pub command: Vec<String>,
+    /// A script that travels with the job, from `#!` on; it is run in place of the first word of
+    /// the command, with the others as its arguments.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(max_length = 65536, pattern = r"^(#![^\u0000]*)?$")]
+    pub script: String,
+    /// Whether the variables of Slurm are set beside our own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub slurm: bool,
     /// Environment on top of the agent's small one.
     #[schema(schema_with = shapes::variables)]
     pub env: BTreeMap<String, String>,
@@ -39,7 +49,7 @@ pub struct JobRequest {
     /// Memory of each task in MiB; not limited when zero.
     pub mem_mib: u32,
     /// Tasks that start together; their ranks count from zero.
-    #[schema(maximum = 4096)]
+    #[schema(minimum = 1, maximum = 4096)]
     pub tasks: u32,
     /// Whether all tasks must be on one node.
     pub one_node: bool,
@@ -63,16 +73,29 @@ pub struct JobRequest {
     pub group: String,
     /// Jobs that must finish well before it may start.
     #[schema(schema_with = shapes::after)]
-    pub after: Vec<u32>,
-    /// Number of copies, with `HOSTLER_ARRAY_INDEX` from zero; one plain job when zero.
+    pub after: Vec<Need>,
+    /// Number of copies, told apart by `HOSTLER_ARRAY_INDEX`; one plain job when zero.
     #[schema(maximum = 10000)]
     pub array: u32,
+    /// Index of the first copy.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(maximum = 1000000000)]
+    pub array_first: u32,
+    /// Distance from one index to the next; 1 when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100000)]
+    pub array_step: Option<u32>,
+    /// How many of the array run at once at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub array_limit: Option<u32>,
     /// Seconds between the signal to checkpoint or stop and the end by force.
     #[schema(maximum = 3600)]
     pub grace_secs: Option<u64>,
     /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
     pub checkpoints: bool,
     /// Steps that it will do in all, when it reports progress.
+    #[schema(minimum = 1)]
     pub steps: Option<u64>,
 }
 
@@ -82,6 +105,8 @@ impl Default for JobRequest {
         JobRequest {
             name: String::new(),
             command: Vec::new(),
+            script: String::new(),
+            slurm: false,
             env: BTreeMap::new(),
             workdir: String::new(),
             gpus: 0.0,
@@ -89,7 +114,7 @@ impl Default for JobRequest {
             gpu_models: Vec::new(),
             cpus: 1.0,
             mem_mib: 0,
-            tasks: 0,
+            tasks: 1,
             one_node: false,
             apart: false,
             priority: 0,
@@ -100,6 +125,9 @@ impl Default for JobRequest {
             group: String::new(),
             after: Vec::new(),
             array: 0,
+            array_first: 0,
+            array_step: None,
+            array_limit: None,
             grace_secs: None,
             checkpoints: false,
             steps: None,
@@ -108,11 +136,13 @@ impl Default for JobRequest {
 }
 
 impl JobRequest {
-    /// All but the environment, which may be long and is nobody's business in a list.
+    /// All but the environment and the script, which may be long and are nobody's business in a
+    /// list.
     pub fn without_env(&self) -> JobRequest {
         JobRequest {
             name: self.name.clone(),
             command: self.command.clone(),
+            script: String::new(),
             env: BTreeMap::new(),
             workdir: self.workdir.clone(),
             gpu_models: self.gpu_models.clone(),
@@ -120,6 +150,55 @@ impl JobRequest {
             after: self.after.clone(),
             ..*self
         }
+    }
+}
+
+/// Whether a field is as it is when nobody names it, and need not be written.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Whether a text can be the name of a variable that every shell understands.
+pub fn is_variable(name: &str) -> bool {
+    let first = name.bytes().next();
+    first.is_some_and(|byte| !byte.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The indices of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Indices {
+    /// How many there are.
+    pub count: u32,
+    /// The first.
+    pub first: u32,
+    /// Distance from one to the next.
+    pub step: u32,
+}
+
+impl Indices {
+    /// Those of the array that a request asks for.
+    pub fn of(request: &JobRequest) -> Indices {
+        let step = request.array_step.unwrap_or(1).max(1);
+        Indices { count: request.array, first: request.array_first, step }
+    }
+
+    /// The index of a job, by its place in the array.
+    pub fn at(&self, place: u32) -> u32 {
+        self.first.saturating_add(place.saturating_mul(self.step))
+    }
+
+    /// Places in the array of the indices from one to another; none where an end is outside of it,
+    /// or nothing lies between.
+    pub fn places(&self, from: u64, to: u64) -> Option<RangeInclusive<u32>> {
+        let (first, step) = (u64::from(self.first), u64::from(self.step));
+        let last = u64::from(self.at(self.count.checked_sub(1)?));
+        if from < first || to > last || from > to {
+            return None;
+        }
+        let begin = u32::try_from((from - first).div_ceil(step)).ok()?;
+        let end = u32::try_from((to - first) / step).ok()?;
+        (begin <= end).then_some(begin..=end)
     }
 }
 
@@ -233,6 +312,23 @@ pub struct JobView {
     pub array_index: Option<u32>,
     /// First job of its array.
     pub array_of: Option<u32>,
-    /// What was asked for; in lists, without the environment.
+    /// What was asked for; in lists, without the environment and the script.
     pub request: JobRequest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_of_arrays_are_found_by_first_and_step() {
+        let plain = Indices { count: 4, first: 0, step: 1 };
+        assert_eq!(plain.places(0, 3), Some(0..=3));
+        assert_eq!((plain.places(3, 4), plain.places(2, 1)), (None, None));
+        let odd = Indices { count: 3, first: 1, step: 2 };
+        assert_eq!([0, 1, 2].map(|place| odd.at(place)), [1, 3, 5]);
+        assert_eq!((odd.places(3, 3), odd.places(2, 2)), (Some(1..=1), None));
+        assert_eq!((odd.places(2, 5), odd.places(0, 5)), (Some(1..=2), None));
+        assert_eq!(Indices { count: 0, first: 0, step: 1 }.places(0, 0), None);
+    }
 }

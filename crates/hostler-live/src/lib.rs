@@ -15,6 +15,7 @@ pub mod driver;
 pub mod host;
 pub mod job;
 pub mod limits;
+pub mod need;
 pub mod selection;
 pub mod server;
 mod shapes;

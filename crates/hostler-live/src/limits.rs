@@ -31,12 +31,24 @@ pub const CPU_MILLI_MIN: u32 = 100;
 /// Thousandths of a GPU that a task with one must ask for, for the same reason.
 pub const GPU_MILLI_MIN: u32 = 10;
 
+/// Thousandths of GPUs or cores that a task may ask for: more than any machine has.
+pub const CPU_MILLI_MAX: u32 = 64_000_000;
+
+/// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
+pub const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
+
 /// Leases that an agent holds at a time: more than the largest machine can be given, and a greeting
 /// with all of them fits a message.
 pub const LEASES_MAX: usize = 8192;
 
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
+
+/// The largest index that an array may begin with: room for the largest array behind it.
+pub const ARRAY_INDEX_MAX: u32 = 1_000_000_000;
+
+/// The largest distance between two indices of an array, for the same reason.
+pub const ARRAY_STEP_MAX: u32 = 100_000;
 
 /// Jobs that one request changes: as many as one submits, in one transaction, too.
 pub const CHANGED_JOBS_MAX: usize = ARRAY_JOBS_MAX as usize;
@@ -47,8 +59,15 @@ pub const SELECTIONS_MAX: usize = 1000;
 /// Characters of a name of a job, tenant, node or user.
 pub const NAME_CHARS_MAX: usize = 128;
 
-/// Jobs that one job may wait for.
+/// Words for jobs that one job may wait for.
 pub const AFTER_MAX: usize = 64;
+
+/// Jobs that one job may wait for: the largest array.
+pub const AFTER_JOBS_MAX: usize = ARRAY_JOBS_MAX as usize;
+
+/// Jobs that the jobs of one array may wait for, all together: each writes its own list into the
+/// log, a few megabytes in all.
+pub const AFTER_IN_ALL_MAX: usize = 100_000;
 
 /// Inputs that wait for the host: seconds of work; beyond it callers are told to come again.
 pub const INPUTS_WAITING_MAX: usize = 16_384;

@@ -1,4 +1,4 @@
-//! Which jobs a change is for, as people write it: `17`, `12-40`, `12_3` or `12_3-7`.
+//! Which jobs are meant, as people write it: `17`, `12-40`, `12_3` or `12_3-7`.
 //!
 //! Only the words; which jobs there are is the host's business.
 
@@ -58,7 +58,7 @@ fn read(text: &str) -> Option<Selection> {
         Some((array, rest)) => (Some(number(array)?), rest),
         None => (None, text),
     };
-    let (first, last) = match rest.split_once('-') {
+    let (first, last) = match rest.split_once("..").or_else(|| rest.split_once('-')) {
         Some((first, last)) => (number(first)?, Some(number(last)?)),
         None => (number(rest)?, None),
     };
@@ -112,8 +112,23 @@ mod tests {
         for text in ["17", "12-40", "12-12", "12_3", "12_3-7", "4294967296", "40-12"] {
             assert_eq!(text.parse::<Selection>().unwrap().to_string(), text);
         }
-        for text in ["", "x", "-3", "3-", "+3", "12_", "_3", "1_2_3", "1 2", "1-2-3", "12345678901"]
-        {
+        assert_eq!("12..40".parse::<Selection>().unwrap().to_string(), "12-40");
+        for text in [
+            "",
+            "x",
+            "1..",
+            "1...2",
+            "1..2-3",
+            "-3",
+            "3-",
+            "+3",
+            "12_",
+            "_3",
+            "1_2_3",
+            "1 2",
+            "1-2-3",
+            "12345678901",
+        ] {
             assert!(text.parse::<Selection>().is_err(), "{text}");
         }
     }

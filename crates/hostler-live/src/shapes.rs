@@ -11,7 +11,10 @@ use crate::limits::{AFTER_MAX, COMMAND_BYTES_MAX, SELECTIONS_MAX};
 const WORD: &str = r"^[^\u0000]*$";
 
 /// Name of a variable.
-const VARIABLE: &str = r"^[^=\u0000]+$";
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+/// Jobs that are waited for.
+const NEED: &str = "^((finished|over|failed|started):)?[0-9]{1,10}(_[0-9]{1,10})?(-[0-9]{1,10})?$";
 
 /// Program and arguments.
 pub fn command() -> Schema {
@@ -38,8 +41,8 @@ pub fn variables() -> Schema {
 
 /// Folder to run in.
 pub fn folder() -> Schema {
-    let words = "Folder to run in; one of the job's own when empty.";
-    word().description(Some(words)).build().into()
+    let words = "Folder to run in, from `/` on; one of the job's own when empty.";
+    word().pattern(Some(r"^(/[^\u0000]*)?$")).description(Some(words)).build().into()
 }
 
 /// GPUs of one task.
@@ -65,9 +68,20 @@ pub fn cpus() -> Schema {
 /// Jobs to wait for.
 pub fn after() -> Schema {
     let job = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+    let words = ObjectBuilder::new().schema_type(Type::String).pattern(Some(NEED)).examples([
+        "17",
+        "over:12",
+        "failed:12_3",
+        "started:12_3-7",
+    ]);
+    let one = AnyOfBuilder::new().item(job.maximum(Some(u32::MAX)).build()).item(words.build());
     let list = ArrayBuilder::new()
-        .description(Some("Jobs that must finish well before it may start."))
-        .items(job.maximum(Some(u32::MAX)).build())
+        .description(Some(
+            "Jobs that must have finished well before it may start; behind `over:`, `failed:` or \
+             `started:` those that must have ended anyhow, ended badly, or begun. The number of an \
+             array means all of it.",
+        ))
+        .items(utoipa::openapi::RefOr::from(Schema::from(one.build())))
         .max_items(Some(AFTER_MAX));
     list.build().into()
 }

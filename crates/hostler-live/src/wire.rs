@@ -186,6 +186,9 @@ pub struct StartOrder {
     /// a daemon that is away.
     #[serde(default)]
     pub limit_ms: Option<u64>,
+    /// A script that is run in place of the first word of the command; empty when there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub script: String,
 }
 
 /// One task of a start order.

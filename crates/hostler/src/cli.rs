@@ -1,8 +1,11 @@
 //! The command line.
 
+mod array;
 mod live;
 mod rehearse;
 mod store;
+mod submit;
+mod values;
 
 use std::path::PathBuf;
 
@@ -12,9 +15,12 @@ use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::agent::progress::gpu_milli;
 use hostler_sim::scenario::PairSource;
 
+pub use array::Array;
 pub use live::*;
 pub use rehearse::*;
 pub use store::*;
+pub use submit::*;
+pub use values::{grace, seconds};
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.
 #[derive(Debug, Parser)]

@@ -11,8 +11,13 @@ use time::OffsetDateTime;
 
 /// The daemon that the environment or `hostler login` names.
 pub fn client() -> Result<Client> {
+    Ok(Client::new(access()?)?)
+}
+
+/// Where that is, and what is shown there.
+pub fn access() -> Result<Access> {
     let file = credentials_file(variable);
-    Ok(Client::new(Access::find(variable, file.as_deref())?)?)
+    Ok(Access::find(variable, file.as_deref())?)
 }
 
 /// A variable of the environment.
@@ -89,23 +94,45 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
     format!("{}:{by}", state_name(state))
 }
 
-/// Jobs as a table.
-pub fn jobs_table(jobs: &[JobView]) -> String {
-    let now = now();
-    let row = |job: &JobView| {
-        [
-            job.id.to_string(),
-            job.name.chars().take(24).collect(),
-            job.user.clone(),
-            standing(job.state, job.held_by),
-            asked(job),
-            time_of(job, now),
-            job.nodes.join(","),
-            note(job),
-        ]
-    };
-    let rows: Vec<_> = jobs.iter().map(row).collect();
-    table(["JOB", "NAME", "USER", "STATE", "GPUS", "TIME", "NODES", "NOTE"], &rows)
+/// How a job ended, with its code or the signal that killed it.
+pub fn ending(job: &JobView) -> String {
+    match job.exit_code.filter(|code| *code != 0) {
+        Some(code) => format!("{}, {}", state_name(job.state), exit_words(code)),
+        None => state_name(job.state),
+    }
+}
+
+/// An exit code, or the name of the signal that it stands for.
+pub fn exit_words(code: i32) -> String {
+    match signal_name(code - 128) {
+        Some(name) => format!("killed by {name}"),
+        None => format!("exit {code}"),
+    }
+}
+
+/// Signals that end jobs, by their numbers on Linux.
+fn signal_name(number: i32) -> Option<&'static str> {
+    Some(match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        12 => "SIGUSR2",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
 }
 
 /// GPUs that it asks for: of each task, times tasks.
@@ -113,21 +140,6 @@ pub fn asked(job: &JobView) -> String {
     match job.request.tasks {
         0 | 1 => job.request.gpus.to_string(),
         tasks => format!("{tasks}x{}", job.request.gpus),
-    }
-}
-
-/// How long it ran, runs or waits.
-fn time_of(job: &JobView, now: f64) -> String {
-    let until = job.ended.unwrap_or(now);
-    length(until - job.started.unwrap_or(job.submitted))
-}
-
-fn note(job: &JobView) -> String {
-    match (job.exit_code, job.steps_done, job.request.steps) {
-        (Some(code), _, _) if job.ended.is_some() => format!("exit {code}"),
-        (_, Some(done), Some(steps)) if job.reason.is_empty() => format!("step {done}/{steps}"),
-        (_, Some(done), None) if job.reason.is_empty() => format!("step {done}"),
-        _ => job.reason.clone(),
     }
 }
 

@@ -1,16 +1,24 @@
 //! The `hostler` program: reads the command line, calls one command, tells what went wrong.
 
+#![warn(
+    clippy::print_stdout,
+    reason = "`println!` panics when the reader of a pipe has gone; see `say::print`"
+)]
+
+mod chosen;
 mod cli;
 mod cmd;
 mod columns;
 mod example;
 mod input;
+mod listing;
 mod live;
 mod memory;
 mod pool;
 mod progress;
 mod say;
 mod settings;
+mod submission;
 
 use std::process::ExitCode;
 
@@ -32,10 +40,28 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             say::say(format_args!("error: {}", words(&error)));
-            ExitCode::from(if is_usage(&error) { USAGE } else { 1 })
+            let code = error.downcast_ref::<ExitWith>().map(|exit| exit.code);
+            ExitCode::from(code.unwrap_or(if is_usage(&error) { USAGE } else { 1 }))
         }
     }
 }
+
+/// The exit code of a job that was waited for: that of the program, too.
+#[derive(Debug)]
+pub struct ExitWith {
+    /// The code.
+    pub code: u8,
+    /// What went wrong.
+    pub words: String,
+}
+
+impl std::fmt::Display for ExitWith {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+impl std::error::Error for ExitWith {}
 
 /// An error and what it comes from; a cause that the words before it end with is not told twice.
 fn words(error: &anyhow::Error) -> String {

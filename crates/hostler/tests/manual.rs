@@ -36,6 +36,14 @@ fn check(name: &str, text: &str) {
 }
 
 #[test]
+fn the_schema_of_job_files_is_what_the_program_prints() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_hostler"));
+    let printed = program.args(["submit", "--schema"]).stdin(Stdio::null()).output();
+    let printed = printed.expect("the program can be started");
+    check("job.schema.json", &String::from_utf8(printed.stdout).expect("the schema is text"));
+}
+
+#[test]
 fn the_page_of_policies_is_what_the_registry_says() {
     check("policies.md", &policies());
 }

@@ -21,8 +21,23 @@ pub fn environment(shim: &ShimOrder, task: &TaskOrder) -> BTreeMap<String, Strin
     }
     env.extend(shim.order.env.clone());
     let own = gang(shim, task).into_iter().chain(own(shim)).chain(gpus(shim, task));
+    let own = own.chain(slurm(shim, task));
     env.extend(own.map(|(name, value)| (name.to_owned(), value)));
     env
+}
+
+/// What Slurm would say of a task, for jobs that are told the rest, too.
+fn slurm(shim: &ShimOrder, task: &TaskOrder) -> Vec<(&'static str, String)> {
+    if !shim.order.env.contains_key("SLURM_JOB_ID") {
+        return Vec::new();
+    }
+    let gpus: Vec<String> = task.gpus.iter().map(|(gpu, _)| gpu.to_string()).collect();
+    vec![
+        ("SLURM_PROCID", task.rank.to_string()),
+        ("SLURM_LOCALID", task.local_rank.to_string()),
+        ("SLURM_STEP_GPUS", gpus.join(",")),
+        ("SLURM_JOB_GPUS", gpus.join(",")),
+    ]
 }
 
 fn gang(shim: &ShimOrder, task: &TaskOrder) -> Vec<(&'static str, String)> {

@@ -6,7 +6,7 @@
 //! <data>/alive                fence: until when shims may go on
 //! <data>/agent.sock           where shims find the agent
 //! <data>/shims.log            last words of shims
-//! <data>/leases/<id>/order.json, pids.json, end.json, socket, stdout-<rank>.<n>
+//! <data>/leases/<id>/order.json, script, pids.json, end.json, socket, stdout-<rank>.<n>
 //! <data>/jobs/<job>/          folder of a job that names none
 //! <data>/checkpoints/<job>/   HOSTLER_CHECKPOINT_DIR
 //! ```

@@ -18,6 +18,7 @@ use hostler_core::id::LeaseId;
 
 use super::core::AgentInput;
 use super::folder::{self, DataFolder, LeaseFolder, read_json, write_json};
+use super::script;
 use super::shell::Incoming;
 use super::shim::{Remnants, ShimOrder, kill_remnants};
 use super::user::{JobUser, JobUsers};
@@ -137,8 +138,9 @@ impl Launcher {
             .spawn()
     }
 
-    fn order(&self, order: StartOrder, folder: &LeaseFolder) -> io::Result<ShimOrder> {
+    fn order(&self, mut order: StartOrder, folder: &LeaseFolder) -> io::Result<ShimOrder> {
         let user = self.jobs.users.of(order.tenant)?;
+        script::place(&mut order, folder, user.as_ref())?;
         let shared = self.jobs.checkpoints.clone().unwrap_or_else(|| self.data.checkpoints());
         let checkpoint_dir = shared.join(order.job.0.to_string());
         give(&checkpoint_dir, user.as_ref())?;

@@ -20,6 +20,7 @@ pub mod place;
 mod processes;
 pub mod progress;
 mod sampling;
+mod script;
 mod shell;
 pub mod shim;
 mod shims;

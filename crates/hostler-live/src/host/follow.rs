@@ -101,8 +101,7 @@ impl Desk {
             self.found.remove(by);
         }
         if let Reason::NeverComes { after } = job.reason {
-            let fault = format!("job {}, which it needs, did not finish well", after.0);
-            live.row.facts.reason = fault;
+            live.row.facts.reason = self.never_comes(job, after);
         } else if ending == Ending::Rejected {
             live.row.facts.reason = job.reason.to_string();
         }

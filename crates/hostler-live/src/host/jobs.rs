@@ -1,19 +1,18 @@
 //! Jobs that are not over: how they enter, are cancelled, held and let go.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use hostler_core::event::Event;
-use hostler_core::gate::{After, AfterWhen, Gate};
+use hostler_core::gate::{ArrayLimit, Gate};
 use hostler_core::id::JobId;
 use hostler_core::job::{JobSpec, Phase};
 use sha2::{Digest, Sha256};
 
 use super::request::{check_texts, spec_of};
 use super::{Answer, Desk, Effect, HostError, Principal};
-use crate::job::{JobRequest, JobState};
-use crate::limits::{AFTER_MAX, ARRAY_JOBS_MAX, JOBS_MAX, KEY_CHARS_MAX};
+use crate::job::{Indices, JobRequest, JobState};
+use crate::limits::{ARRAY_INDEX_MAX, ARRAY_JOBS_MAX, ARRAY_STEP_MAX, JOBS_MAX, KEY_CHARS_MAX};
 use crate::store::{JobFacts, JobOrigin, JobRow, KeyRow, Role, Row};
 
 /// A job that is not over, with what the engine does not know of it.
@@ -57,12 +56,11 @@ impl Desk {
         }
         check_texts(&request)?;
         let (mut spec, names) = spec_of(&request, self, &tenant)?;
+        check_array(&request)?;
         spec.after = self.needs_of(by, &request)?;
+        let first = JobId(self.next_job);
+        spec.array = request.array_limit.map(|most| ArrayLimit { first, most });
         let count = request.array.max(1);
-        if count > ARRAY_JOBS_MAX {
-            let fault = format!("{count}; at most {ARRAY_JOBS_MAX} jobs are one array");
-            return Err(HostError::Invalid { field: "array", fault });
-        }
         if self.jobs.len() + count as usize > JOBS_MAX {
             return Err(HostError::Busy);
         }
@@ -96,8 +94,9 @@ impl Desk {
     ) -> Vec<u32> {
         let first = self.next_job;
         let is_array = request.array > 0;
-        for index in 0..count {
-            let id = first + index;
+        let indices = Indices::of(&request);
+        for place in 0..count {
+            let id = first + place;
             let row = JobRow {
                 id,
                 version: 0,
@@ -108,7 +107,10 @@ impl Desk {
                 ended: None,
                 array_of: is_array.then_some(first),
                 request: request.clone(),
-                facts: JobFacts { array_index: is_array.then_some(index), ..JobFacts::default() },
+                facts: JobFacts {
+                    array_index: is_array.then(|| indices.at(place)),
+                    ..JobFacts::default()
+                },
                 origin: JobOrigin::Ours,
             };
             self.enter_one(row, Arc::clone(&spec));
@@ -143,40 +145,6 @@ impl Desk {
             }
             Some(_) => Err(HostError::KeyReused { key: key.to_owned() }),
             None => Ok(None),
-        }
-    }
-
-    /// Jobs that must still finish before a new one. Those that are over are looked up.
-    fn needs_of(
-        &mut self,
-        by: &Principal,
-        request: &JobRequest,
-    ) -> Result<Box<[After]>, HostError> {
-        if request.after.len() > AFTER_MAX {
-            let fault = format!("{} jobs; at most {AFTER_MAX}", request.after.len());
-            return Err(HostError::Invalid { field: "after", fault });
-        }
-        let mut needs = BTreeSet::new();
-        for id in request.after.iter().copied() {
-            match self.jobs.get(&id) {
-                Some(live) if by.sees(&live.row.tenant) => {
-                    needs.insert(After { job: JobId(id), when: AfterWhen::Finished });
-                }
-                Some(_) => return Err(unknown_job(id)),
-                None => self.must_have_finished(by, id)?,
-            }
-        }
-        Ok(needs.into_iter().collect())
-    }
-
-    fn must_have_finished(&mut self, by: &Principal, id: u32) -> Result<(), HostError> {
-        match self.over(by, id)? {
-            Some(row) if row.state == JobState::Finished => Ok(()),
-            Some(_) => {
-                let fault = "did not finish well; nothing can wait for it".to_owned();
-                Err(HostError::WrongState { job: id, fault })
-            }
-            None => Err(unknown_job(id)),
         }
     }
 
@@ -256,6 +224,30 @@ impl Desk {
             entry.insert(next);
         }
     }
+}
+
+/// Whether an array has sensible numbers.
+fn check_array(request: &JobRequest) -> Result<(), HostError> {
+    let invalid = |field, fault| Err(HostError::Invalid { field, fault });
+    let JobRequest { array, array_first, array_step, array_limit, .. } = *request;
+    if array > ARRAY_JOBS_MAX {
+        return invalid("array", format!("{array}; at most {ARRAY_JOBS_MAX} jobs are one array"));
+    }
+    if array_first > ARRAY_INDEX_MAX {
+        let fault = format!("{array_first}; indices go up to {ARRAY_INDEX_MAX}");
+        return invalid("array_first", fault);
+    }
+    if array_step.is_some_and(|step| !(1..=ARRAY_STEP_MAX).contains(&step)) {
+        return invalid("array_step", format!("use 1 to {ARRAY_STEP_MAX}"));
+    }
+    if array_limit == Some(0) {
+        return invalid("array_limit", "0; let one run at a time at least".to_owned());
+    }
+    let alone = array_first > 0 || array_step.is_some() || array_limit.is_some();
+    if array == 0 && alone {
+        return invalid("array", "0; say how many jobs the array has".to_owned());
+    }
+    Ok(())
 }
 
 /// Whether a principal has one of the roles.

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use super::jobs::{require, unknown_job};
 use super::{Answer, Desk, Effect, HostError, Principal};
 use crate::api::{JobNow, JobsChanged, RefusedJobs};
-use crate::job::{JobAction, JobState};
+use crate::job::{Indices, JobAction, JobState};
 use crate::limits::{CHANGED_JOBS_MAX, LOOKED_UP_MAX, SELECTIONS_MAX};
 use crate::selection::Selection;
 use crate::store::{JobRow, Role};
@@ -33,16 +33,15 @@ enum Meant {
 
 /// What has to be known of a job to tell what its number means.
 #[derive(Clone, Copy)]
-struct Known {
+pub(super) struct Known {
     array_of: Option<u32>,
-    /// Jobs of its array.
-    array: u32,
+    indices: Indices,
     /// How it ended, if it is over.
     ended: Option<JobState>,
 }
 
 /// Jobs that were looked up for one request. Those that are not there are remembered, too.
-type LookedUp = BTreeMap<u32, Option<Known>>;
+pub(super) type LookedUp = BTreeMap<u32, Option<Known>>;
 
 impl Desk {
     pub(super) fn change_many(
@@ -117,31 +116,45 @@ impl Desk {
         selection: Selection,
         looked_up: &mut LookedUp,
     ) -> Result<Meant, HostError> {
+        let (numbers, single) = self.numbers_meant(by, selection, looked_up)?;
+        match single.and_then(|known| known.ended) {
+            Some(ended) => end_again(action, *numbers.start(), ended),
+            None => Ok(Meant::Jobs(numbers)),
+        }
+    }
+
+    /// Numbers of the jobs that a word means, whether they are over, and what is known of the job
+    /// where the number of a single one was given.
+    pub(super) fn numbers_meant(
+        &mut self,
+        by: &Principal,
+        selection: Selection,
+        looked_up: &mut LookedUp,
+    ) -> Result<(RangeInclusive<u32>, Option<Known>), HostError> {
         let unknown = |what| HostError::Unknown { what, name: selection.to_string() };
         let number = |number: u64| u32::try_from(number).map_err(|_| unknown("job"));
-        let (first, last) = match selection {
-            Selection::Range { first, last } => (number(first)?, number(last)?),
+        match selection {
+            Selection::Range { first, last } => {
+                let (first, last) = (number(first)?, number(last)?);
+                if first <= last { Ok((first..=last, None)) } else { Err(unknown("job")) }
+            }
             Selection::Job(id) => {
                 let id = number(id)?;
                 let known = self.known(by, id, looked_up)?.ok_or_else(|| unknown_job(id))?;
-                match (known.array_of, known.ended) {
-                    (Some(first), _) if first == id => (id, id + known.array.max(1) - 1),
-                    (_, Some(ended)) => return end_again(action, id, ended),
-                    (_, None) => (id, id),
+                if known.array_of == Some(id) {
+                    return Ok((id..=id + known.indices.count.max(1) - 1, None));
                 }
+                Ok((id..=id, Some(known)))
             }
             Selection::Indices { array, first, last } => {
                 let array = number(array)?;
                 let known = self.known(by, array, looked_up)?;
                 let known = known.filter(|known| known.array_of == Some(array));
                 let known = known.ok_or_else(|| unknown("array with"))?;
-                if first.max(last) >= u64::from(known.array) {
-                    return Err(unknown("job"));
-                }
-                (array + number(first)?, array + number(last)?)
+                let places = known.indices.places(first, last).ok_or_else(|| unknown("job"))?;
+                Ok((array + places.start()..=array + places.end(), None))
             }
-        };
-        if first <= last { Ok(Meant::Jobs(first..=last)) } else { Err(unknown("job")) }
+        }
     }
 
     /// A job, over or not, that is the principal's business.
@@ -203,7 +216,7 @@ impl ManyReply {
 impl Known {
     fn of(row: &JobRow) -> Known {
         let ended = row.ended.map(|_| row.state);
-        Known { array_of: row.array_of, array: row.request.array, ended }
+        Known { array_of: row.array_of, indices: Indices::of(&row.request), ended }
     }
 }
 

@@ -20,6 +20,7 @@ mod jobs;
 mod keys;
 mod many;
 mod metrics;
+mod needs;
 mod nodes;
 mod reader;
 mod reasons;

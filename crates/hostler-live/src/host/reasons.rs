@@ -57,11 +57,7 @@ impl Host {
     /// What keeps a job from the policy, in words.
     fn held_reason(&self, live: &LiveJob, job: &Job) -> String {
         match job.gates.first() {
-            Some(Gate::After) => {
-                let needs = self.desk.state().needs(job.id).iter();
-                let needs: Vec<String> = needs.map(|after| after.job.0.to_string()).collect();
-                format!("waits until jobs are finished: {}", needs.join(", "))
-            }
+            Some(Gate::After) => self.desk.waits_for(job.id),
             Some(Gate::Pause) => format!("{}; it is tried again soon", live.row.facts.reason),
             Some(Gate::NoNode) => format!("{}; it waits for other nodes to join", job.reason),
             Some(Gate::Quota) => self.over_quota(live, job),

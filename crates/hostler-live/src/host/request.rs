@@ -11,14 +11,11 @@ use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span};
 
 use super::{Desk, HostError};
-use crate::job::{self, JobRequest};
+use crate::job::{self, JobRequest, is_variable};
 use crate::limits::{
-    COMMAND_BYTES_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX, GROUPS_MAX,
-    NAME_CHARS_MAX, TASKS_MAX,
+    COMMAND_BYTES_MAX, CPU_MILLI_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX,
+    GROUPS_MAX, NAME_CHARS_MAX, SECS_MAX, TASKS_MAX,
 };
-
-/// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
-const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
 
 /// What the engine schedules for a request, and the names that have to be numbered first.
 pub(super) fn spec_of(
@@ -38,9 +35,12 @@ pub(super) fn spec_of(
         None => Ok(None),
     };
     let deadline = secs("deadline_secs", request.deadline_secs)?;
-    let tasks = request.tasks.max(1);
-    if tasks > TASKS_MAX {
-        return Err(invalid("tasks", format!("{tasks}; at most {TASKS_MAX}")));
+    let tasks = request.tasks;
+    if !(1..=TASKS_MAX).contains(&tasks) {
+        return Err(invalid("tasks", format!("{tasks}; use 1 to {TASKS_MAX}")));
+    }
+    if request.steps == Some(0) {
+        return Err(invalid("steps", "0; use 1 or more".to_owned()));
     }
     let checkpoint = if request.checkpoints {
         Checkpoint { save: grace, ..Checkpoint::default() }
@@ -123,7 +123,7 @@ pub(super) fn check_name(field: &'static str, name: &str) -> Result<(), HostErro
     let sane = |char: char| !char.is_control() && char != '/';
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(sane) {
         let fault = format!(
-            "`{}`; use 1 to {NAME_CHARS_MAX} characters without slashes",
+            "`{}`; use 1 to {NAME_CHARS_MAX} characters, no slashes and no control characters",
             name.chars().take(NAME_CHARS_MAX).collect::<String>().escape_debug()
         );
         return Err(invalid(field, fault));
@@ -143,7 +143,7 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         check_name("group", &request.group)?;
     }
     let env = request.env.iter().flat_map(|(name, value)| [name, value]);
-    let texts = request.command.iter().chain([&request.workdir]).chain(env);
+    let texts = request.command.iter().chain([&request.workdir, &request.script]).chain(env);
     let mut bytes = 0;
     for text in texts {
         bytes += text.len() + 1;
@@ -152,13 +152,27 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         }
     }
     if bytes > COMMAND_BYTES_MAX {
-        let fault =
-            format!("command and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}");
+        let fault = format!(
+            "command, script and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}"
+        );
         return Err(invalid("command", fault));
     }
-    let sane = |name: &String| !name.is_empty() && !name.contains('=');
-    match request.env.keys().find(|name| !sane(name)) {
-        Some(name) => Err(invalid("env", format!("`{name}` is no name of a variable"))),
+    if !request.script.is_empty() && !request.script.starts_with("#!") {
+        let fault = "it does not begin with `#!` and the program that reads it".to_owned();
+        return Err(invalid("script", fault));
+    }
+    if !request.workdir.is_empty() && !request.workdir.starts_with('/') {
+        let fault = format!("`{}`; use a path from `/` on", request.workdir.escape_debug());
+        return Err(invalid("workdir", fault));
+    }
+    match request.env.keys().find(|name| !is_variable(name)) {
+        Some(name) => {
+            let fault = format!(
+                "`{}` is no name of a variable; use letters, digits and `_`, and no digit first",
+                name.escape_debug()
+            );
+            Err(invalid("env", fault))
+        }
         None => Ok(()),
     }
 }
@@ -177,8 +191,7 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
     }
     let gpu = milli("gpus", request.gpus)?;
     if gpu.0 > 1000 && !gpu.0.is_multiple_of(1000) {
-        let fault = format!("{}; use a part of one GPU or whole ones", request.gpus);
-        return Err(invalid("gpus", fault));
+        return Err(invalid("gpus", format!("{}; {}", request.gpus, limits_of("gpus"))));
     }
     let cpu = milli("cpus", request.cpus)?;
     check_least(gpu, cpu)?;
@@ -207,8 +220,7 @@ fn check_least(gpu: Milli, cpu: Milli) -> Result<(), HostError> {
         return Err(HostError::TooFewCores { cores, least });
     }
     if gpu.0 > 0 && gpu.0 < GPU_MILLI_MIN {
-        let (part, most) = (least(gpu.0), least(GPU_MILLI_MIN));
-        return Err(invalid("gpus", format!("{part}; use 0, or {most} or more")));
+        return Err(invalid("gpus", format!("{}; {}", least(gpu.0), limits_of("gpus"))));
     }
     Ok(())
 }
@@ -216,10 +228,19 @@ fn check_least(gpu: Milli, cpu: Milli) -> Result<(), HostError> {
 fn milli(field: &'static str, value: f64) -> Result<Milli, HostError> {
     let milli = (value * 1000.0).round();
     let tiny = value > 0.0 && milli < 1.0;
-    if !(0.0..=64_000_000.0).contains(&milli) || tiny {
-        return Err(invalid(field, format!("{value}; use 0 or at least 0.001")));
+    if !(0.0..=f64::from(CPU_MILLI_MAX)).contains(&milli) || tiny {
+        return Err(invalid(field, format!("{value}; {}", limits_of(field))));
     }
     Ok(Milli(milli as u32))
+}
+
+/// What a task may ask for, in words.
+fn limits_of(field: &str) -> String {
+    let (least, most) = (f64::from(GPU_MILLI_MIN) / 1000.0, CPU_MILLI_MAX / 1000);
+    match field {
+        "gpus" => format!("use 0, a part of one GPU from {least} to 1, or whole ones up to {most}"),
+        _ => format!("use 0, or from 0.001 to {most}"),
+    }
 }
 
 pub(super) fn invalid(field: &'static str, fault: String) -> HostError {

@@ -93,6 +93,8 @@ pub struct JobFilter {
     pub user: Option<String>,
     /// Only in one of these states; in any when empty.
     pub states: Vec<JobState>,
+    /// Only those with one of these numbers.
+    pub numbers: Option<(u32, u32)>,
     /// Only those with a larger number: the last one of the page before.
     pub after: Option<u32>,
     /// At most this many; never more than a page holds.
@@ -103,7 +105,9 @@ impl Host {
     /// A job that is not over.
     pub fn job(&self, id: u32) -> Option<JobView> {
         let mut view = self.job_in_list(id, &mut Shortages::default())?;
-        view.request.env.clone_from(&self.desk.jobs.get(&id)?.row.request.env);
+        let request = &self.desk.jobs.get(&id)?.row.request;
+        view.request.env.clone_from(&request.env);
+        view.request.script.clone_from(&request.script);
         let job = self.desk.state().job(JobId(id))?;
         if job.phase == Phase::Pending {
             if let Some(room) = self.room_when(job) {
@@ -116,8 +120,12 @@ impl Host {
 
     /// Jobs that are not over, ascending.
     pub fn jobs(&self, filter: &JobFilter) -> Vec<JobView> {
-        let from = filter.after.map_or(0, |after| after.saturating_add(1));
-        let jobs = self.desk.jobs.range(from..).filter(|(id, live)| {
+        let (first, last) = filter.numbers.unwrap_or((0, u32::MAX));
+        let from = filter.after.map_or(0, |after| after.saturating_add(1)).max(first);
+        if from > last {
+            return Vec::new();
+        }
+        let jobs = self.desk.jobs.range(from..=last).filter(|(id, live)| {
             filter.tenant.as_ref().is_none_or(|tenant| *tenant == live.row.tenant)
                 && filter.user.as_ref().is_none_or(|user| *user == live.row.user)
                 && (filter.states.is_empty() || filter.states.contains(&self.desk.state_of(**id)))
@@ -130,6 +138,11 @@ impl Host {
     /// Since when a job that is not over stands where it stands, in seconds since the epoch.
     pub fn job_since(&self, id: u32) -> Option<f64> {
         self.desk.state().job(JobId(id)).map(|job| job.phase_since.secs_f64())
+    }
+
+    /// Jobs that a job still waits for.
+    pub fn job_needs(&self, id: u32) -> Vec<u32> {
+        self.desk.state().needs(JobId(id)).iter().map(|after| after.job.0).collect()
     }
 
     /// The tenant of a job that is not over.

@@ -16,9 +16,13 @@ use super::access::{Caller, Look, Work};
 use super::fault::{ApiFault, Body, Named, Params};
 use crate::api::{Accepted, Explanation, JobFilter, JobPage, PREFIX};
 use crate::host::{self, Answer, Command, Principal};
-use crate::job::{JobRequest, JobState, JobView};
+use crate::job::{Indices, JobRequest, JobState, JobView};
 use crate::limits::{KEY_CHARS_MAX, PAGE_JOBS_DEFAULT, PAGE_JOBS_MAX};
+use crate::selection::Selection;
 use crate::store::{HistoryFilter, Role};
+
+/// Whoever asks, as a user.
+const OWN: &str = "me";
 
 /// Makes a repeated submission harmless.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -100,7 +104,7 @@ pub async fn list(
     page(&app, caller.who, filter, over).await.map(Json)
 }
 
-/// Lists jobs that are over, newest first.
+/// Lists jobs that are over, those that ended last first.
 #[utoipa::path(
     get, path = "/history", tag = "jobs", params(JobFilter),
     responses((status = 200, description = "A part of the list.", body = JobPage)),
@@ -134,17 +138,38 @@ async fn page(
         _ if filter.tenant.as_ref().is_some_and(|tenant| *tenant != who.tenant) => {
             return Ok(JobPage { jobs: Vec::new(), next: None });
         }
-        _ => Some(who.tenant),
+        _ => Some(who.tenant.clone()),
     };
-    let (user, state, cursor) = (filter.user, filter.state, filter.cursor);
+    let numbers = match filter.jobs {
+        Some(jobs) => Some(numbers_of(app, &who, jobs).await?),
+        None => None,
+    };
+    let (state, cursor) = (filter.state, filter.cursor);
+    let user = filter.user.map(|user| if user == OWN { who.user.clone() } else { user });
     let jobs = match over {
         true => {
-            let filter = HistoryFilter { tenant, user, state, before: cursor, limit, ..all() };
+            let before = numbers.and_then(|(_, last)| last.checked_add(1));
+            let from = numbers.map(|(first, _)| first);
+            let by_end = Some(ended_before(app, &who, cursor).await?);
+            let micros = |secs: f64| (secs.max(0.0) * 1e6) as u64;
+            let (ended_from, ended_before) = (filter.since.map(micros), filter.until.map(micros));
+            let filter = HistoryFilter {
+                tenant,
+                user,
+                state,
+                from,
+                before,
+                by_end,
+                ended_from,
+                ended_before,
+                limit,
+                ..all()
+            };
             app.host.history(filter).await?
         }
         false => {
             let states = state.into_iter().collect();
-            let filter = host::JobFilter { tenant, user, states, after: cursor, limit };
+            let filter = host::JobFilter { tenant, user, states, numbers, after: cursor, limit };
             app.host.read(move |host| host.jobs(&filter)).await?
         }
     };
@@ -155,6 +180,56 @@ async fn page(
 
 fn all() -> HistoryFilter {
     HistoryFilter::default()
+}
+
+/// When the last job of the page before ended, and its number.
+async fn ended_before(
+    app: &App,
+    who: &Principal,
+    cursor: Option<u32>,
+) -> Result<Option<(u64, u32)>, ApiFault> {
+    let Some(id) = cursor else { return Ok(None) };
+    let job = app.host.job(id).await?.filter(|job| who.sees(&job.tenant));
+    let ended = job.and_then(|job| job.ended);
+    let ended = ended.ok_or_else(|| {
+        ApiFault::bad(format!("invalid `cursor`: {id}")).hint("use `next` of the part before")
+    })?;
+    // Times are told in seconds, and kept in millionths of them.
+    Ok(Some(((ended * 1e6).round() as u64, id)))
+}
+
+/// The first and the last number of the jobs that a word means. That none of a range is there is
+/// no fault, as with changes of ranges.
+async fn numbers_of(app: &App, who: &Principal, jobs: Selection) -> Result<(u32, u32), ApiFault> {
+    let missing = || ApiFault::missing("job", jobs);
+    let number = |number: u64| u32::try_from(number).map_err(|_| missing());
+    match jobs {
+        Selection::Range { first, last } => Ok((number(first)?, number(last)?)),
+        Selection::Job(id) => {
+            let job = visible(app, who, number(id)?).await?;
+            let is_array = job.array_of == Some(job.id);
+            let more = if is_array { job.request.array.max(1) - 1 } else { 0 };
+            Ok((job.id, job.id + more))
+        }
+        Selection::Indices { array, first, last } => {
+            let job = visible(app, who, number(array)?).await?;
+            let is_array = job.array_of == Some(job.id);
+            let places = Indices::of(&job.request).places(first, last).filter(|_| is_array);
+            let places = places.ok_or_else(|| match is_array {
+                true => missing().hint(indices_words(&job)),
+                false => missing().hint(format!("job {} is no array", job.id)),
+            })?;
+            Ok((job.id + places.start(), job.id + places.end()))
+        }
+    }
+}
+
+fn indices_words(job: &JobView) -> String {
+    let indices = Indices::of(&job.request);
+    let last = indices.at(indices.count.saturating_sub(1));
+    let steps =
+        if indices.step > 1 { format!(" in steps of {}", indices.step) } else { String::new() };
+    format!("the array {} has indices from {} to {last}{steps}", job.id, indices.first)
 }
 
 /// A job that is the caller's business.
@@ -222,13 +297,10 @@ pub async fn explain(
     Named(id): Named<u32>,
 ) -> Result<Json<Explanation>, ApiFault> {
     let job = visible(&app, &caller.who, id).await?;
-    let waits_for = match job.state {
-        JobState::Held => job.request.after.clone(),
-        _ => Vec::new(),
-    };
     let JobView { id, state, held_by, reason, submitted, started, ended, expected_start, .. } = job;
     // A job that has ended in the meantime is told about as it was.
-    let stands = app.host.read(move |host| host.job_since(id)).await?;
+    let looked = app.host.read(move |host| (host.job_since(id), host.job_needs(id)));
+    let (stands, waits_for) = looked.await?;
     let since = ended.or(stands).or(started).unwrap_or(submitted);
     Ok(Json(Explanation { id, state, held_by, reason, since, expected_start, waits_for }))
 }

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -125,14 +125,40 @@ async fn in_time(request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let has_body = has_body(request.headers());
     let answered = timeout(Duration::from_secs(REQUEST_SECS_MAX), next.run(request)).await;
-    let response = answered.unwrap_or_else(|_| {
+    let mut response = answered.unwrap_or_else(|_| {
         ApiFault::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response()
     });
+    // A body that nobody read ends the connection: whoever sent it must know before the next one.
+    if has_body && leaves_body(response.status()) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let (status, ms) = (response.status().as_u16(), begun.elapsed().as_millis() as u64);
     let path = path.as_deref().unwrap_or("unknown");
     tracing::debug!(%method, path, status, ms, "request");
     response
+}
+
+/// Whether a request carries a body.
+fn has_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH);
+    length.is_some_and(|length| length.as_bytes() != b"0")
+        || headers.contains_key(header::TRANSFER_ENCODING)
+}
+
+/// Whether such an answer may come before the body is read.
+fn leaves_body(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::TOO_MANY_REQUESTS
+    )
 }
 
 /// The host answered something that does not belong to the question.

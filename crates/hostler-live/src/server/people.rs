@@ -64,15 +64,25 @@ pub async fn tokens(
 /// Makes a token; the secret is shown this once.
 #[utoipa::path(
     post, path = "/tokens", tag = "people", request_body = NewToken,
-    responses((status = 201, description = "The token.", body = MadeToken)),
+    responses(
+        (status = 201, description = "The token.", body = MadeToken),
+        (status = 404, description = "There is no such tenant.", body = Problem),
+    ),
 )]
 pub async fn create_token(
     State(app): State<App>,
     caller: Caller<Operate>,
     Body(new): Body<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiFault> {
-    let NewToken { role, name, tenant } = new;
+    let NewToken { role, name, tenant, new_tenant } = new;
     let tenant = tenant.as_deref().unwrap_or(DEFAULT_TENANT);
+    if !new_tenant && tenant != DEFAULT_TENANT {
+        let wanted = tenant.to_owned();
+        if app.host.read(move |host| host.tenant(&wanted)).await?.is_none() {
+            return Err(ApiFault::missing("tenant", tenant)
+                .hint("`hostler tenant list` shows those there are; `--new-tenant` adds it"));
+        }
+    }
     let one_time = role == Role::Agent;
     let made = app.host.create_token(&caller.who, role, tenant, &name, one_time).await?;
     Ok((StatusCode::CREATED, Json(shown(made))))

@@ -134,8 +134,12 @@ impl Reader for MemoryStore {
     fn history(&mut self, filter: &HistoryFilter) -> Result<Vec<JobRow>, StoreError> {
         let limit = filter.limit.clamp(1, PAGE_JOBS_MAX as usize);
         let content = self.disk.content();
-        let matching = content.jobs.values().rev().filter(|job| matches(filter, job));
-        Ok(matching.take(limit).cloned().collect())
+        let mut matching: Vec<&JobRow> =
+            content.jobs.values().rev().filter(|job| matches(filter, job)).collect();
+        if filter.by_end.is_some() {
+            matching.sort_by_key(|job| std::cmp::Reverse((job.ended, job.id)));
+        }
+        Ok(matching.into_iter().take(limit).cloned().collect())
     }
 
     fn records(&mut self, after: u64, most: usize) -> Result<Vec<(u64, String)>, StoreError> {
@@ -153,7 +157,9 @@ fn matches(filter: &HistoryFilter, job: &JobRow) -> bool {
         && filter.array_of.is_none_or(|first| job.array_of == Some(first))
         && filter.ended_from.is_none_or(|from| ended >= from)
         && filter.ended_before.is_none_or(|before| ended < before)
+        && filter.from.is_none_or(|from| job.id >= from)
         && filter.before.is_none_or(|before| job.id < before)
+        && filter.by_end.flatten().is_none_or(|before| (ended, job.id) < before)
 }
 
 impl Content {

@@ -85,8 +85,13 @@ pub struct HistoryFilter {
     pub ended_from: Option<u64>,
     /// Only those that ended before this time, in microseconds.
     pub ended_before: Option<u64>,
+    /// Only those with this number or a larger one.
+    pub from: Option<u32>,
     /// Only those with a smaller number: the last one of the page before.
     pub before: Option<u32>,
+    /// Those that ended last first, and not by number; after the job that ended then and has this
+    /// number, where one is named: the last one of the page before.
+    pub by_end: Option<Option<(u64, u32)>>,
     /// At most this many; never more than a page holds.
     pub limit: usize,
 }

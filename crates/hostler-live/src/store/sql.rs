@@ -317,10 +317,17 @@ impl<Base: Database> Reader for SqlReader<Base> {
         also("array_of =", filter.array_of.map(Value::from));
         also("ended >=", filter.ended_from.map(Value::from));
         also("ended <", filter.ended_before.map(Value::from));
+        also("id >=", filter.from.map(Value::from));
         also("id <", filter.before.map(Value::from));
+        if let Some(Some((ended, id))) = filter.by_end {
+            values.extend([ended.into(), id.into()]);
+            let (ended, id) = (values.len() - 1, values.len());
+            sql += &format!(" AND (ended < ${ended} OR (ended = ${ended} AND id < ${id}))");
+        }
         let limit = filter.limit.clamp(1, PAGE_JOBS_MAX as usize) as u64;
         values.push(limit.into());
-        sql += &format!(" ORDER BY id DESC LIMIT ${}", values.len());
+        let order = if filter.by_end.is_some() { "ended DESC, id DESC" } else { "id DESC" };
+        sql += &format!(" ORDER BY {order} LIMIT ${}", values.len());
         self.read(|database| read(database, &sql, &values, job_row))
     }
 

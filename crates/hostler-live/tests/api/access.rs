@@ -247,3 +247,31 @@ fn too_much_at_once_is_refused() {
     // Whoever has a token does not suffer from those who guess.
     submit(&mut daemon.admin());
 }
+
+#[test]
+fn an_answer_before_the_body_is_read_says_that_the_connection_ends() {
+    use std::io::{Read as _, Write as _};
+    let daemon = Daemon::with_rate(1.0);
+    let (address, admin) = (daemon.running().url(), daemon.admin.clone());
+    let address = address.trim_start_matches("http://").to_owned();
+    let post = |token: &str| {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        // The body does not come: an answer that waits for it never does, either.
+        write!(
+            stream,
+            "POST /api/v1/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: 100\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.to_lowercase()
+    };
+    let refused = post("nobody");
+    assert!(refused.starts_with("http/1.1 401") && refused.contains("connection: close"));
+    let mut client = daemon.client(&admin);
+    while ask(&mut client, Method::GET, "/nodes", &[], None).status != 429 {}
+    let refused = post(&admin);
+    assert!(refused.starts_with("http/1.1 429"), "{refused}");
+    assert!(refused.contains("connection: close"), "{refused}");
+}

@@ -88,7 +88,8 @@ impl Daemon {
     }
 
     pub fn token(&self, role: Role, tenant: &str, name: &str) -> String {
-        let new = NewToken { role, name: name.to_owned(), tenant: Some(tenant.to_owned()) };
+        let (name, tenant) = (name.to_owned(), Some(tenant.to_owned()));
+        let new = NewToken { role, name, tenant, new_tenant: true };
         self.admin().post::<MadeToken>("/tokens", &new).expect("the daemon works").token
     }
 

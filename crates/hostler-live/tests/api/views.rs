@@ -12,7 +12,8 @@ use crate::daemon::{Daemon, ask, job, runtime, submit};
 
 /// A node with one GPU; its agent does what the test says.
 fn join(daemon: &Daemon) -> AgentLink {
-    let new = NewToken { role: Role::Agent, name: "n1".to_owned(), tenant: None };
+    let new =
+        NewToken { role: Role::Agent, name: "n1".to_owned(), tenant: None, new_tenant: false };
     let once: MadeToken = daemon.admin().post("/tokens", &new).expect("the daemon works");
     let node = json!({ "node": "n1", "hash": hash_of("own") });
     let own: Enrolled =

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use hostler_live::host::{Answer, Command, HostError, Principal};
 use hostler_live::job::JobRequest;
+use hostler_live::need::Need;
+use hostler_live::selection::Selection;
 use hostler_live::store::{Role, TenantQuota};
 
 use super::network::Dice;
@@ -110,10 +112,15 @@ fn request(dice: &mut Dice, after: Option<u32>) -> JobRequest {
         priority: dice.below(3) as i32,
         max_secs: dice.chance(100).then(|| dice.between(2, 20)),
         estimate_secs: dice.chance(500).then(|| dice.between(1, 30)),
-        after: after.filter(|_| dice.chance(150)).into_iter().collect(),
+        after: after.filter(|_| dice.chance(150)).map(need).into_iter().collect(),
         array: if dice.chance(100) { dice.between(2, 4) as u32 } else { 0 },
         grace_secs: Some(dice.below(3)),
         checkpoints: dice.chance(500),
         ..JobRequest::default()
     }
+}
+
+/// That a job, or all of the array that begins with it, finishes well.
+fn need(job: u32) -> Need {
+    Need::finished(Selection::Job(job.into()))
 }

@@ -203,7 +203,12 @@ fn history_is_filtered_and_comes_in_pages() {
                 HistoryFilter { ended_from: from, ended_before: before, ..all.clone() },
             );
             text += &show("first page", HistoryFilter { limit: 2, ..all.clone() });
-            text += &show("second page", HistoryFilter { limit: 2, before: Some(3), ..all });
+            let second = HistoryFilter { limit: 2, before: Some(3), ..all.clone() };
+            text += &show("second page", second);
+            let by_end = |last| HistoryFilter { by_end: Some(last), limit: 2, ..all.clone() };
+            text += &show("by end", by_end(None));
+            text += &show("after 2 at 20", by_end(Some((20, 2))));
+            text += &show("from 2 on", HistoryFilter { from: Some(2), ..all.clone() });
             let known = reader.job(4).unwrap().map(|job| job.state);
             text + &format!("job 4 {known:?}, job 6 {:?}\n", reader.job(6).unwrap())
         },
@@ -215,6 +220,9 @@ fn history_is_filtered_and_comes_in_pages() {
             from 15 to 30 [5, 2]
             first page [5, 3]
             second page [2, 1]
+            by end [3, 2]
+            after 2 at 20 [5, 1]
+            from 2 on [5, 3, 2]
             job 4 Some(Queued), job 6 None
         "#]],
     );

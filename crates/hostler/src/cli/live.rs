@@ -8,6 +8,8 @@ use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
 use super::store::{Backup, Restore, StoreArgs};
+use super::submit::Submit;
+use super::values;
 
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
@@ -75,7 +77,7 @@ pub struct Serve {
     /// Work that a job without `--checkpoints` may lose in all by being stopped in favour of others;
     /// each of its stays is then at least twice as long as all that it lost before. Such jobs are
     /// never stopped for others when left out.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
     pub lost_work_max: Option<u64>,
     /// Recorded trace whose jobs predictors learn from, besides those that finish here: for
     /// policies with `estimate=median` or `cart`. May be given several times, oldest first.
@@ -180,115 +182,6 @@ pub struct Login {
     pub fingerprint: Option<String>,
 }
 
-/// Submit a job.
-///
-/// The command is run without a shell. Flags come before what a job file says.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hostler submit --gpus 1 -- python train.py
-  hostler submit --tasks 4 --gpus 8 --gpu-model H200 --max-time 12h -- python -m train
-  hostler submit --gpus 0.5 --share willing --array 20 -- ./sweep.sh
-  hostler submit job.yaml --priority 5 --wait
-  hostler submit --after 17 --after 18 -- ./evaluate.sh")]
-pub struct Submit {
-    /// Job file (YAML, or TOML by its ending).
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// For people.
-    #[arg(long)]
-    pub name: Option<String>,
-    /// GPUs of each task: a fraction below 1, or whole ones.
-    #[arg(long, value_name = "N")]
-    pub gpus: Option<f64>,
-    /// GPU memory of each task in MiB, for fractions.
-    #[arg(long, value_name = "MIB")]
-    pub gpu_mem: Option<u32>,
-    /// GPU model that will do; may be given several times, best first.
-    #[arg(long, value_name = "MODEL")]
-    pub gpu_model: Vec<String>,
-    /// CPU cores of each task; 1 when left out, 0 for no limit where there is a GPU.
-    #[arg(long, value_name = "N")]
-    pub cpus: Option<f64>,
-    /// Memory of each task in MiB.
-    #[arg(long, value_name = "MIB")]
-    pub mem: Option<u32>,
-    /// Tasks that start together.
-    #[arg(long, value_name = "N")]
-    pub tasks: Option<u32>,
-    /// All tasks on one node.
-    #[arg(long)]
-    pub one_node: bool,
-    /// One task on each of so many nodes.
-    #[arg(long, value_name = "N", conflicts_with_all = ["tasks", "one_node"])]
-    pub nodes: Option<u32>,
-    /// Larger is more important.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub priority: Option<i32>,
-    /// Time from now by which it should be done.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub deadline: Option<u64>,
-    /// Time after which it is ended.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub max_time: Option<u64>,
-    /// Time that it is expected to run.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub estimate: Option<u64>,
-    /// Time between the signal to stop and the end by force.
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub grace: Option<u64>,
-    /// Whether it shares GPUs.
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub share: Option<Share>,
-    /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR. A job that cannot is never
-    /// stopped in favour of others, unless `hostler serve --lost-work-max` allows for its loss.
-    #[arg(long)]
-    pub checkpoints: bool,
-    /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
-    #[arg(long)]
-    pub group: Option<String>,
-    /// Job that must finish well before; may be given several times.
-    #[arg(long, value_name = "JOB")]
-    pub after: Vec<u32>,
-    /// Number of copies, told apart by HOSTLER_ARRAY_INDEX.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub array: Option<u32>,
-    /// A variable of its environment; may be given several times.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
-    pub env: Vec<(String, String)>,
-    /// Folder to run in; one of the job's own when left out.
-    #[arg(long, value_name = "DIR")]
-    pub workdir: Option<String>,
-    /// Steps that it will do in all, when it reports progress.
-    #[arg(long, value_name = "N")]
-    pub steps: Option<u64>,
-    /// Tenant that pays; for admins.
-    #[arg(long)]
-    pub tenant: Option<String>,
-    /// The same key gives the same jobs, however often it is sent.
-    #[arg(long, value_name = "TEXT")]
-    pub key: Option<String>,
-    /// Wait for the end; the exit code is 1 when a job does not finish well.
-    #[arg(long)]
-    pub wait: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Program and arguments.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Share {
-    /// Its GPUs are its own
-    Never,
-    /// It may be packed with others
-    Willing,
-    /// As `willing`; policies that tell them apart give it what others leave
-    BestEffort,
-}
-
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum State {
     Held,
@@ -304,15 +197,27 @@ pub enum State {
 }
 
 /// List jobs that are not over.
+///
+/// Jobs of an array that stand at the same place share a line. A terminal gets colours, unless
+/// NO_COLOR is set, and notes that fit its width.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler queue
-  hostler queue --state running --user ada
+  hostler queue --state running -u me
+  hostler queue --watch
   hostler queue --json --limit 10")]
 pub struct Queue {
+    /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     #[command(flatten)]
     pub filter: Filter,
+    /// Show it again every so many seconds, 2 when left out, until it is interrupted.
+    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "2", conflicts_with = "json")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub watch: Option<u64>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -327,37 +232,49 @@ pub struct Filter {
     /// Only of this tenant.
     #[arg(long)]
     pub tenant: Option<String>,
-    /// Only of this user.
-    #[arg(long)]
+    /// Only of this user; `me` for your own.
+    #[arg(short, long)]
     pub user: Option<String>,
-    /// At most this many.
+    /// Each job of an array on a line of its own.
+    #[arg(long)]
+    pub each: bool,
+    /// At most this many lines.
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub limit: u32,
 }
 
-/// Show all that is known about a job.
+/// Show all that is known about jobs.
+///
+/// The number of an array, which is that of its first job, means all of it; `12_0` is that first
+/// job alone.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler show 17
+  hostler show 12_3
   hostler show 17 --json")]
 pub struct Show {
-    /// Its number.
-    pub job: u32,
+    /// Jobs or arrays (17), ranges (12-40), or parts of an array by index (12_3, 12_3-7).
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Say why a job waits, since when, and when it may start.
+/// Say why jobs wait, since when, and when they may start.
+///
+/// Jobs of an array for which the same holds are told together.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler explain 17")]
+  hostler explain 17
+  hostler explain 12_3")]
 pub struct Explain {
-    /// Its number.
-    pub job: u32,
+    /// Jobs or arrays (17), ranges (12-40), or parts of an array by index (12_3, 12_3-7).
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -367,15 +284,18 @@ pub struct Explain {
 ///
 /// Standard output of the job goes to standard output as it is; lines of its standard error go to
 /// standard error, each behind `err| `. Where one stream is chosen it goes to standard output.
+/// Of several jobs, such as an array, one comes after the other, under a line with its number.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler logs 17
+  hostler logs 12_3
   hostler logs 17 -f
   hostler logs 17 --stderr --rank 3 --tail 20")]
 pub struct Logs {
-    /// Its number.
-    pub job: u32,
+    /// A job or array (17), a range (12-40), or a part of an array by index (12_3, 12_3-7).
+    #[arg(value_name = "JOB")]
+    pub jobs: Selection,
     /// Go on until the job ends.
     #[arg(short, long)]
     pub follow: bool,
@@ -509,15 +429,26 @@ pub struct Node {
     pub json: bool,
 }
 
-/// List jobs that are over, newest first.
+/// List jobs that are over, those that ended last first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler history
-  hostler history --state failed --user ada --limit 20")]
+  hostler history --since 2d --state failed -u me
+  hostler history --since 2026-11-01 --until 2026-12-01 --limit 1000")]
 pub struct History {
+    /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<Selection>,
     #[command(flatten)]
     pub filter: Filter,
+    /// Only those that ended since then: 12h or 2d ago, or a date or time (UTC) as in 2026-11-16 or
+    /// 2026-11-16T09:30.
+    #[arg(long, value_name = "WHEN", value_parser = values::moment)]
+    pub since: Option<f64>,
+    /// Only those that ended before then.
+    #[arg(long, value_name = "WHEN", value_parser = values::moment)]
+    pub until: Option<f64>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -698,13 +629,13 @@ pub enum TokenCommand {
     },
 }
 
-/// Make a token and print it, once.
+/// Make a token and print it, once, with the command that whoever gets it types next.
 ///
 /// A token for an agent enrols one node and is then spent.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler token create --role user --tenant vision ada
+  hostler token create --role user --tenant vision --new-tenant ada
   hostler token create --role agent gpu-07")]
 pub struct TokenCreate {
     /// Who will use it.
@@ -715,6 +646,9 @@ pub struct TokenCreate {
     /// Whose jobs it sees.
     #[arg(long, default_value = "default")]
     pub tenant: String,
+    /// Add the tenant if it is not there.
+    #[arg(long)]
+    pub new_tenant: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -728,21 +662,6 @@ pub enum RoleName {
     Agent,
 }
 
-/// Reads `90`, `90s`, `15m`, `12h` or `2d`.
-fn seconds(text: &str) -> Result<u64, String> {
-    let fault = || format!("`{text}` is no time; write 90s, 15m, 12h or 2d");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(fault()),
-    };
-    let number: u64 = digits.parse().map_err(|_| fault())?;
-    number.checked_mul(unit).ok_or_else(fault)
-}
-
 /// Reads `60000-60999`; root is in no such range.
 fn users(text: &str) -> Result<(u32, u32), String> {
     let ends = text.split_once('-').and_then(|(first, last)| {
@@ -750,11 +669,4 @@ fn users(text: &str) -> Result<(u32, u32), String> {
         (0 < first && first <= last && last < u32::MAX).then_some((first, last))
     });
     ends.ok_or_else(|| format!("`{text}` is no range of users; write FIRST-LAST, from 1 on"))
-}
-
-fn variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no variable; write NAME=VALUE")),
-    }
 }

@@ -6,7 +6,7 @@ use hostler_live::job::JobAction;
 
 use crate::cli::Jobs;
 use crate::live::{client, print_json, state_name};
-use crate::say::say;
+use crate::say::{print, say};
 
 /// Does the same to each job; those that refuse keep no others from it.
 pub fn run(args: &Jobs, action: JobAction) -> Result<()> {
@@ -15,7 +15,7 @@ pub fn run(args: &Jobs, action: JobAction) -> Result<()> {
     if args.json {
         print_json(&changed)?;
     } else {
-        lines(&changed.jobs).iter().for_each(|line| println!("{line}"));
+        lines(&changed.jobs).iter().try_for_each(print)?;
         if changed.jobs.is_empty() && changed.refused.is_empty() {
             say("nothing to do: none of these jobs is there, or all are over");
         }

@@ -8,16 +8,18 @@ use std::io::Write;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use hostler_live::api::JobOutput;
 use hostler_live::client::{Client, ClientError, query};
+use hostler_live::job::JobView;
 use hostler_live::limits::OUTPUT_BYTES_MAX;
 use hostler_live::wire::Stream;
 use serde::Serialize;
 
+use crate::chosen::{self, word};
 use crate::cli::Logs;
 use crate::live::client;
-use crate::say::say;
+use crate::say::{print, say};
 
 /// Seconds that one request waits for something new.
 const WAIT_SECS: u32 = 20;
@@ -33,22 +35,51 @@ const MARK: &str = "err| ";
 
 /// Prints output, and goes on where that is asked for.
 pub fn run(args: &Logs) -> Result<()> {
+    let mut client = client()?;
+    let jobs = chosen::jobs(&mut client, &[args.jobs])?;
+    let mut faults = 0;
+    for (number, job) in jobs.iter().enumerate() {
+        if jobs.len() == 1 {
+            return one(&mut client, args, job);
+        }
+        if !args.json {
+            let gap = if number > 0 { "\n" } else { "" };
+            print(format_args!("{gap}==> {} <==", word(job)))?;
+        }
+        match one(&mut client, args, job) {
+            // Those that have not started have no output; others have.
+            Err(fault) if fault.is::<ClientError>() => {
+                faults += 1;
+                say(format_args!("job {}: {fault}", word(job)));
+            }
+            done => done?,
+        }
+    }
+    match (jobs.len(), faults) {
+        (0, _) => bail!("none of these jobs is there"),
+        (jobs, faults) if jobs == faults => bail!("none of these jobs has output"),
+        _ => Ok(()),
+    }
+}
+
+fn one(client: &mut Client, args: &Logs, job: &JobView) -> Result<()> {
     let streams: &[Stream] = match (args.stdout, args.stderr) {
         (true, false) => &[Stream::Stdout],
         (false, true) => &[Stream::Stderr],
         (true, true) | (false, false) => &[Stream::Stdout, Stream::Stderr],
     };
-    let mut printer = Printer { json: args.json, both: streams.len() > 1, ..Printer::default() };
-    if args.follow && streams.len() > 1 {
-        follow_all(args, streams, &mut printer)?;
+    let args = Asked { job: job.id, options: args.clone() };
+    let (json, both) = (args.options.json, streams.len() > 1);
+    let mut printer = Printer { job: job.id, json, both, ..Printer::default() };
+    if args.options.follow && streams.len() > 1 {
+        follow_all(&args, streams, &mut printer)?;
     } else {
-        let mut client = client()?;
         for stream in streams {
-            read(&mut client, args, *stream, &mut |output| printer.print(*stream, output))?;
+            read(client, &args, *stream, &mut |output| printer.print(*stream, output))?;
         }
     }
     printer.finish()?;
-    if !printer.printed && !args.json {
+    if !printer.printed && !json {
         say(match streams {
             [Stream::Stdout] => "nothing on standard output; `--stderr` shows the other stream",
             [Stream::Stderr] => "nothing on standard error; `--stdout` shows the other stream",
@@ -58,8 +89,15 @@ pub fn run(args: &Logs) -> Result<()> {
     Ok(())
 }
 
+/// Whose output is read, and how.
+#[derive(Clone)]
+struct Asked {
+    job: u32,
+    options: Logs,
+}
+
 /// Reads all streams at once: while one is silent another may go on.
-fn follow_all(args: &Logs, streams: &[Stream], printer: &mut Printer) -> Result<()> {
+fn follow_all(args: &Asked, streams: &[Stream], printer: &mut Printer) -> Result<()> {
     let (sender, pieces) = sync_channel(PIECES_MAX);
     for stream in streams {
         let (sender, args, stream) = (sender.clone(), args.clone(), *stream);
@@ -90,12 +128,12 @@ fn send(sender: &SyncSender<PageRead>, said: PageRead) -> Result<()> {
 /// Gives the pieces of a stream, to its end or to what there is of it now.
 fn read(
     client: &mut Client,
-    args: &Logs,
+    args: &Asked,
     stream: Stream,
     each: &mut dyn FnMut(JobOutput) -> Result<()>,
 ) -> Result<()> {
     let (mut offset, mut restart) = (0, None);
-    if let Some(lines) = args.tail {
+    if let Some(lines) = args.options.tail {
         let output = tail(client, args, stream, lines as usize)?;
         (offset, restart) = (end_of(&output), Some(output.restart));
         let last = output.piece.last;
@@ -105,12 +143,12 @@ fn read(
         }
     }
     loop {
-        let output = ask(client, args, stream, offset, restart, args.follow)?;
+        let output = ask(client, args, stream, offset, restart, args.options.follow)?;
         let (last, bytes) = (output.piece.last, output.piece.bytes);
         // The output of another start is read from its beginning.
         (offset, restart) = (end_of(&output), Some(output.restart));
         each(output)?;
-        if last || (bytes == 0 && !args.follow) {
+        if last || (bytes == 0 && !args.options.follow) {
             return Ok(());
         }
     }
@@ -118,9 +156,9 @@ fn read(
 
 /// The last lines of a stream as it is now, as one piece. Goes back piece by piece until there are
 /// enough lines, and reads on from there.
-fn tail(client: &mut Client, args: &Logs, stream: Stream, lines: usize) -> Result<JobOutput> {
+fn tail(client: &mut Client, args: &Asked, stream: Stream, lines: usize) -> Result<JobOutput> {
     let step = i64::try_from(OUTPUT_BYTES_MAX)?;
-    let mut first = ask(client, args, stream, -step, None, args.follow)?;
+    let mut first = ask(client, args, stream, -step, None, args.options.follow)?;
     if first.piece.bytes == 0 {
         return Ok(first);
     }
@@ -177,7 +215,7 @@ fn last_lines(text: &str, lines: usize) -> &str {
 
 fn ask(
     client: &mut Client,
-    args: &Logs,
+    args: &Asked,
     stream: Stream,
     offset: i64,
     restart: Option<u32>,
@@ -187,7 +225,7 @@ fn ask(
         &format!("/jobs/{}/output", args.job),
         &[
             ("stream", Some(name(stream).to_owned())),
-            ("rank", Some(args.rank.to_string())),
+            ("rank", Some(args.options.rank.to_string())),
             ("offset", Some(offset.to_string())),
             ("restart", restart.map(|restart| restart.to_string())),
             ("wait_secs", wait.then(|| WAIT_SECS.to_string())),
@@ -197,7 +235,9 @@ fn ask(
     loop {
         match client.get(&path) {
             // Jobs go on while a daemon is started again, and so does who follows them.
-            Err(ClientError::Unreachable { .. }) if args.follow && Instant::now() < until => {
+            Err(ClientError::Unreachable { .. })
+                if args.options.follow && Instant::now() < until =>
+            {
                 std::thread::sleep(Duration::from_secs(1));
             }
             answer => return Ok(answer?),
@@ -219,6 +259,7 @@ fn end_of(output: &JobOutput) -> i64 {
 /// Prints pieces of both streams as they come.
 #[derive(Default)]
 struct Printer {
+    job: u32,
     json: bool,
     both: bool,
     printed: bool,
@@ -241,6 +282,7 @@ enum Before {
 /// A piece for machines.
 #[derive(Serialize)]
 struct PieceJson {
+    job: u32,
     stream: Stream,
     #[serde(flatten)]
     output: JobOutput,
@@ -251,7 +293,11 @@ impl Printer {
         self.printed |= output.piece.bytes > 0;
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", serde_json::to_string(&PieceJson { stream, output })?)?;
+            writeln!(
+                out,
+                "{}",
+                serde_json::to_string(&PieceJson { job: self.job, stream, output })?
+            )?;
         } else if self.both && stream == Stream::Stderr {
             let marked = marked(&mut self.before, &output.piece.text);
             std::io::stderr().write_all(marked.as_bytes())?;

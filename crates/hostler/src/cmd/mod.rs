@@ -6,6 +6,7 @@ mod backup;
 mod change;
 mod compare;
 mod completions;
+mod explain;
 mod job_user;
 mod loads;
 mod log;
@@ -80,7 +81,7 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Submit(args) => submit::run(args),
         LiveCommand::Queue(args) => queue::run(args),
         LiveCommand::Show(args) => show::run(args),
-        LiveCommand::Explain(args) => show::explain(args),
+        LiveCommand::Explain(args) => explain::run(args),
         LiveCommand::Logs(args) => logs::run(args),
         LiveCommand::Cancel(args) => change::run(&args.jobs, JobAction::Cancel),
         LiveCommand::Hold(args) => change::run(&args.jobs, JobAction::Hold),

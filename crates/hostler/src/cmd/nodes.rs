@@ -6,6 +6,7 @@ use hostler_live::host::NodeView;
 
 use crate::cli::{Node, Nodes};
 use crate::live::{client, print_json, table};
+use crate::say::print;
 
 /// Lists nodes.
 pub fn run(args: &Nodes) -> Result<()> {
@@ -13,8 +14,7 @@ pub fn run(args: &Nodes) -> Result<()> {
     if args.json {
         return print_json(&nodes);
     }
-    println!("{}", nodes_table(&nodes));
-    Ok(())
+    Ok(print(nodes_table(&nodes))?)
 }
 
 /// Nodes as a table.
@@ -45,6 +45,5 @@ pub fn set(args: &Node, what: &str) -> Result<()> {
     if args.json {
         return print_json(&node);
     }
-    println!("{} is {}", node.name, node.health);
-    Ok(())
+    Ok(print(format_args!("{} is {}", node.name, node.health))?)
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use hostler_core::registry::Registry;
 use hostler_live::api::PolicyText;
+use serde::Serialize;
 
 use crate::cli::PolicyCommand;
 use crate::live::{client, print_json};
-use crate::say::say;
+use crate::say::{print, say};
 use crate::settings::Chosen;
 
 /// Shows or changes the policy.
@@ -25,10 +26,15 @@ pub fn run(command: &PolicyCommand, registry: &Registry) -> Result<()> {
             )
         }
     };
+    let settings = settings(&policy.toml, registry);
     if json {
-        return print_json(&policy);
+        return print_json(&Shown { policy: &policy, settings });
     }
-    println!("{}", policy.toml.trim_end());
+    match settings {
+        Some(settings) => settings.iter().try_for_each(|setting| print(setting.line()))?,
+        // A daemon of another version may have a policy that this program does not know.
+        None => print(policy.toml.trim_end())?,
+    }
     match &policy.violation {
         Some(fault) if policy.nobody_decides => say(format_args!(
             "warning: nobody decides: it broke a rule and there is no other to take over: {fault}; \
@@ -40,6 +46,51 @@ pub fn run(command: &PolicyCommand, registry: &Registry) -> Result<()> {
         None => {}
     }
     Ok(())
+}
+
+/// A policy with all of its settings.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    policy: &'a PolicyText,
+    /// None where this program does not know the policy.
+    settings: Option<Vec<SettingNow>>,
+}
+
+/// A setting as it is.
+#[derive(Serialize)]
+struct SettingNow {
+    name: String,
+    /// None where it is not set and has no default.
+    value: Option<toml::Value>,
+    /// Whether nobody chose it.
+    default: bool,
+}
+
+impl SettingNow {
+    fn line(&self) -> String {
+        let SettingNow { name, value, default } = self;
+        match value {
+            Some(value) if *default => format!("{name} = {value}  # default"),
+            Some(value) => format!("{name} = {value}"),
+            None => format!("# {name} is not set"),
+        }
+    }
+}
+
+/// All settings of a policy, those included that nobody named.
+fn settings(toml: &str, registry: &Registry) -> Option<Vec<SettingNow>> {
+    let chosen: toml::Table = toml.parse().ok()?;
+    let def = registry.find(chosen.get("kind")?.as_str()?).ok()?;
+    let kind = chosen.get("kind").cloned();
+    let mut settings = vec![SettingNow { name: "kind".to_owned(), value: kind, default: false }];
+    for setting in def.settings.iter() {
+        let given = chosen.get(&*setting.name).cloned();
+        let default = given.is_none();
+        let value = given.or_else(|| def.defaults.get(&*setting.name).cloned());
+        settings.push(SettingNow { name: setting.name.to_string(), value, default });
+    }
+    Some(settings)
 }
 
 /// The settings of a policy, as TOML: of a file, of standard input, or of `KIND[:KEY=VALUE..]`. A

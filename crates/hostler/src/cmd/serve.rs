@@ -22,7 +22,7 @@ use hostler_live::server::{self, Certificate, Running};
 use super::job_user::job_users;
 use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, Serve};
 use crate::input;
-use crate::say::say;
+use crate::say::{print, say};
 use crate::settings::Chosen;
 
 /// Time beyond the fence after which a node is given up: what ending jobs may take.
@@ -52,7 +52,9 @@ async fn serve(args: &Serve, registry: Registry) -> Result<()> {
         let pin = running.fingerprint().map(|pin| format!(" --fingerprint {pin}"));
         let file = args.data.join(server::ADMIN_TOKEN);
         say("first start; a token for an admin is kept where only this user reads it:");
-        println!("hostler login {url}{} < {}", pin.unwrap_or_default(), file.display());
+        let pin = pin.unwrap_or_default();
+        // Whoever does not read it finds the token in its file.
+        let _ = print(format_args!("hostler login {url}{pin} < {}", file.display()));
     }
     tracing::info!(url, fingerprint = running.fingerprint(), "serving");
     let Some(part) = agent_options else { return Ok(running.until_told_to_stop().await?) };

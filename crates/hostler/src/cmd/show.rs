@@ -1,38 +1,92 @@
-//! `hostler show` and `hostler explain`: one job.
+//! `hostler show`: all that is known about jobs.
 
 use anyhow::Result;
-use hostler_live::api::Explanation;
-use hostler_live::host::NodeView;
-use hostler_live::job::{JobState, JobView};
+use hostler_live::job::{JobView, Sharing};
+use hostler_live::limits::GRACE_SECS;
+use hostler_live::selection::Selection;
 
-use crate::cli::{Explain, Show};
-use crate::live::{asked, client, length, moment, now, print_json, standing};
+use crate::chosen::{self, folded, word, word_for};
+use crate::cli::Show;
+use crate::live::{asked, client, exit_words, length, moment, print_json, standing};
+use crate::say::{print, say};
 
 /// All that is known.
 pub fn run(args: &Show) -> Result<()> {
-    let job: JobView = client()?.get(&format!("/jobs/{}", args.job))?;
-    if args.json {
-        return print_json(&job);
+    let mut client = client()?;
+    let mut jobs = chosen::jobs(&mut client, &args.jobs)?;
+    if let [only] = jobs.as_mut_slice() {
+        // Lists leave the environment out.
+        *only = client.get(&format!("/jobs/{}", only.id))?;
+        if args.json && is_one(&args.jobs, only) {
+            return print_json(only);
+        }
     }
-    for (name, value) in lines(&job) {
-        if !value.is_empty() {
-            println!("{name:15} {value}");
+    if args.json {
+        return print_json(&jobs);
+    }
+    if jobs.is_empty() {
+        say("none of these jobs is there");
+    }
+    let whole =
+        |job: &JobView| args.jobs.contains(&Selection::Job(job.array_of.unwrap_or(job.id).into()));
+    for (number, group) in
+        folded(&jobs, |job| whole(job).then_some(()).ok_or(job.id)).iter().enumerate()
+    {
+        if number > 0 {
+            print("")?;
+        }
+        let lines = if group.len() == 1 { lines(group[0]) } else { array_lines(group) };
+        for (name, value) in lines.into_iter().filter(|(_, value)| !value.is_empty()) {
+            print(format_args!("{name:15} {value}"))?;
         }
     }
     Ok(())
 }
 
+/// Whether the words can mean one job only.
+fn is_one(words: &[Selection], job: &JobView) -> bool {
+    match words {
+        [Selection::Job(_)] => job.array_of != Some(job.id),
+        [Selection::Indices { first, last, .. }] => first == last,
+        _ => false,
+    }
+}
+
+/// An array: what is the same for all of it, and where its jobs stand.
+fn array_lines(jobs: &[&JobView]) -> Vec<(&'static str, String)> {
+    let own =
+        ["state", "reason", "started", "ended", "expected start", "expected end", "exit code"];
+    let more = ["nodes", "restarts", "steps done", "array"];
+    let mut lines = lines(jobs[0]);
+    lines.retain(|(name, _)| !own.contains(name) && !more.contains(name));
+    let array = jobs[0].array_of.unwrap_or(jobs[0].id);
+    lines[0].1 = format!("{array}, an array of {}", jobs[0].request.array);
+    let owned: Vec<JobView> = jobs.iter().map(|job| (*job).clone()).collect();
+    let key = |job: &JobView| (job.state, job.reason.clone(), job.exit_code);
+    for group in folded(&owned, key) {
+        let word = word_for(&group).filter(|word| word.contains('_'));
+        let word = word.unwrap_or_else(|| format!("{} of them", group.len()));
+        let first = group[0];
+        let mut words = format!("{word}: {}", standing(first.state, first.held_by));
+        if let Some(code) = first.exit_code.filter(|_| first.ended.is_some()) {
+            words += &format!(", {}", exit_words(code));
+        }
+        if !first.reason.is_empty() {
+            words += &format!(", {}", first.reason);
+        }
+        lines.push(("jobs", words));
+    }
+    lines
+}
+
 fn lines(job: &JobView) -> Vec<(&'static str, String)> {
     let time = |time: Option<f64>| time.map(moment).unwrap_or_default();
-    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let request = &job.request;
     let array = match (job.array_of, job.array_index) {
-        (Some(of), Some(index)) => format!("index {index} of the array that begins with job {of}"),
+        (Some(of), Some(index)) => format!("index {index} of array {of}; its number is {}", job.id),
         _ => String::new(),
     };
-    let after: Vec<String> = request.after.iter().map(u32::to_string).collect();
-    vec![
-        ("job", job.id.to_string()),
+    let mut lines = vec![
+        ("job", word(job)),
         ("name", job.name.clone()),
         ("tenant", job.tenant.clone()),
         ("user", job.user.clone()),
@@ -43,69 +97,80 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("ended", time(job.ended)),
         ("expected start", time(job.expected_start)),
         ("expected end", time(job.expected_end)),
-        ("exit code", job.exit_code.map(|code| code.to_string()).unwrap_or_default()),
+        ("exit code", job.exit_code.map(exit_code).unwrap_or_default()),
         ("nodes", job.nodes.join(" ")),
         ("restarts", job.restarts.to_string()),
         ("steps done", number(job.steps_done)),
         ("array", array),
+    ];
+    lines.extend(asked_lines(job));
+    lines
+}
+
+/// What was asked for.
+fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
+    let request = &job.request;
+    let span = |secs: Option<u64>| secs.map(|secs| length(secs as f64)).unwrap_or_default();
+    let some = |number: u64, unit: &str| match number {
+        0 => String::new(),
+        _ => format!("{number} {unit}"),
+    };
+    let yes = |is: bool, word: &str| if is { word.to_owned() } else { String::new() };
+    let after: Vec<String> = request.after.iter().map(ToString::to_string).collect();
+    let names: Vec<&str> = request.env.keys().map(String::as_str).collect();
+    let deadline = request.deadline_secs.map(|secs| job.submitted + secs as f64);
+    let placement = match (request.one_node, request.apart) {
+        (true, _) => "all tasks on one node",
+        (_, true) => "each task on a node of its own",
+        (false, false) => "",
+    };
+    let sharing = match request.sharing {
+        Sharing::Never => "",
+        Sharing::Willing => "willing",
+        Sharing::BestEffort => "best-effort",
+    };
+    vec![
         ("command", request.command.join(" ")),
+        ("script", script(&request.script)),
+        ("workdir", request.workdir.clone()),
         ("gpus", asked(job)),
         ("gpu models", request.gpu_models.join(" ")),
+        ("gpu memory", some(request.gpu_mem_mib.into(), "MiB")),
+        ("sharing", sharing.to_owned()),
+        ("cpus", request.cpus.to_string()),
+        ("memory", some(request.mem_mib.into(), "MiB")),
+        ("placement", placement.to_owned()),
         ("priority", request.priority.to_string()),
+        ("group", request.group.clone()),
         ("after", after.join(" ")),
-        ("max time", request.max_secs.map(|secs| length(secs as f64)).unwrap_or_default()),
+        ("at once", request.array_limit.map(|most| format!("{most} at most")).unwrap_or_default()),
+        ("deadline", deadline.map(moment).unwrap_or_default()),
+        ("max time", span(request.max_secs)),
+        ("estimate", span(request.estimate_secs)),
+        ("grace", length(request.grace_secs.unwrap_or(GRACE_SECS) as f64)),
+        ("checkpoints", yes(request.checkpoints, "it can be stopped and started again")),
+        ("steps", number(request.steps)),
+        ("variables", names.join(" ")),
+        ("slurm", yes(request.slurm, "its variables are set, too")),
     ]
 }
 
-/// Why it waits.
-pub fn explain(args: &Explain) -> Result<()> {
-    let mut client = client()?;
-    let told: Explanation = client.get(&format!("/jobs/{}/explain", args.job))?;
-    if args.json {
-        return print_json(&told);
-    }
-    let state = standing(told.state, told.held_by);
-    let since = length(now() - told.since);
-    println!("job {} has been {state} for {since} (since {})", told.id, moment(told.since));
-    if !told.reason.is_empty() {
-        println!("because: {}", told.reason);
-    }
-    if told.state == JobState::Queued {
-        println!("free now: {}", free_now(&client.get::<Vec<NodeView>>("/nodes")?));
-    }
-    if !told.waits_for.is_empty() {
-        let jobs: Vec<String> = told.waits_for.iter().map(u32::to_string).collect();
-        println!("waits for: job {}", jobs.join(", job "));
-    }
-    // What should have begun by now is no expectation any more.
-    if let Some(start) = told.expected_start.filter(|start| *start > now()) {
-        println!("expected start: {} (in {})", moment(start), length(start - now()));
-    }
-    Ok(())
+fn number(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
 }
 
-/// What nodes that take jobs have left: it shows what is missing for a job that waits.
-fn free_now(nodes: &[NodeView]) -> String {
-    let open: Vec<&NodeView> = nodes.iter().filter(|node| node.health == "up").collect();
-    if open.is_empty() {
-        return match nodes.len() {
-            0 => "there are no nodes".to_owned(),
-            all => format!("nothing: none of {all} nodes takes jobs; see `hostler nodes`"),
-        };
+/// A code, with the signal that it stands for.
+fn exit_code(code: i32) -> String {
+    match exit_words(code) {
+        words if words.starts_with("exit") => code.to_string(),
+        words => format!("{code} ({words})"),
     }
-    let sum = |value: fn(&NodeView) -> f64| open.iter().map(|node| value(node)).sum::<f64>();
-    let (gpus, gpus_used) = (sum(|node| f64::from(node.gpus)), sum(|node| node.gpus_used));
-    let (cores, cores_used) = (sum(|node| node.cpus), sum(|node| node.cpus_used));
-    let gib = |mib: f64| mib / 1024.0;
-    let mem = gib(sum(|node| f64::from(node.mem_mib)));
-    let mem_used = gib(sum(|node| f64::from(node.mem_mib_used)));
-    format!(
-        "{:.1} of {gpus} GPUs, {:.1} of {cores} cores, {:.0} of {mem:.0} GiB; {} of {} nodes take \
-         jobs",
-        gpus - gpus_used,
-        cores - cores_used,
-        mem - mem_used,
-        open.len(),
-        nodes.len(),
-    )
+}
+
+/// The first line of a script and how long it is; `--json` has all of it.
+fn script(text: &str) -> String {
+    match text.lines().count() {
+        0 => String::new(),
+        lines => format!("{} ({lines} lines)", text.lines().next().unwrap_or_default()),
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::{StoreCommand, StoreCopy};
 use crate::live::{print_json, table};
+use crate::say::print;
 
 /// Sees to a store.
 pub fn run(command: &StoreCommand) -> Result<()> {
@@ -17,6 +18,5 @@ pub fn run(command: &StoreCommand) -> Result<()> {
     }
     let rows: Vec<_> =
         copied.iter().map(|(name, rows)| [(*name).to_owned(), rows.to_string()]).collect();
-    println!("{}", table(["TABLE", "ROWS"], &rows));
-    Ok(())
+    Ok(print(table(["TABLE", "ROWS"], &rows))?)
 }

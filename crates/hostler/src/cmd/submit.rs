@@ -1,32 +1,48 @@
 //! `hostler submit`.
 
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use hostler_live::api::Accepted;
 use hostler_live::client::{Ask, Client, Method, query};
-use hostler_live::job::{HeldBy, JobRequest, JobState, JobView, Sharing};
+use hostler_live::job::{HeldBy, Indices, JobRequest, JobState, JobView};
 
-use crate::cli::{Share, Submit};
-use crate::live::{client, print_json, state_name};
-use crate::say::say;
+use crate::ExitWith;
+use crate::chosen::word;
+use crate::cli::Submit;
+use crate::live::{client, ending, print_json};
+use crate::say::{print, say};
+use crate::submission::{self, Submission};
 
 /// Time between two looks at jobs that are waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Submits, and waits where that is asked for.
 pub fn run(args: &Submit) -> Result<()> {
-    let request = request(args)?;
+    if args.schema {
+        return print_json(&submission::schema::schema());
+    }
+    let Submission { request, notes, wait } = submission::read(args)?;
+    for note in notes {
+        say(format_args!("note: {note}"));
+    }
+    if args.print {
+        return Ok(print(submission::text(&request)?.trim_end())?);
+    }
     let mut client = client()?;
     let accepted = send(&mut client, args, &request)?;
     let Accepted { first, count } = accepted;
-    match (args.json, count) {
-        (true, _) => print_json(&accepted)?,
-        (false, 1) => println!("{first}"),
-        (false, _) => println!("{first}..{}", first + count - 1),
+    match args.json {
+        true => print_json(&accepted)?,
+        // The number of an array means all of it, in every command.
+        false => print(first)?,
     }
-    if args.wait { wait(&mut client, accepted) } else { Ok(()) }
+    if request.array > 0 && !args.json {
+        let indices = Indices::of(&request);
+        let last = indices.at(count.saturating_sub(1));
+        say(format_args!("{count} jobs, {first}_{} to {first}_{last}", indices.first));
+    }
+    if args.wait || wait { until_over(&mut client, accepted) } else { Ok(()) }
 }
 
 fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {
@@ -37,102 +53,42 @@ fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Acce
     Ok(client.call(&Ask { method: Method::POST, path: &path, headers: &key, body })?)
 }
 
-/// What the file says, and on top of it what the flags say.
-fn request(args: &Submit) -> Result<JobRequest> {
-    let mut request = match &args.file {
-        Some(file) => read(file)?,
-        None => JobRequest { tasks: 1, ..JobRequest::default() },
-    };
-    set(&mut request.name, &args.name);
-    set(&mut request.gpus, &args.gpus);
-    set(&mut request.gpu_mem_mib, &args.gpu_mem);
-    set(&mut request.cpus, &args.cpus);
-    set(&mut request.mem_mib, &args.mem);
-    set(&mut request.tasks, &args.tasks);
-    set(&mut request.priority, &args.priority);
-    set(&mut request.group, &args.group);
-    set(&mut request.array, &args.array);
-    set(&mut request.workdir, &args.workdir);
-    set(&mut request.sharing, &args.share.map(sharing));
-    request.deadline_secs = args.deadline.or(request.deadline_secs);
-    request.max_secs = args.max_time.or(request.max_secs);
-    request.estimate_secs = args.estimate.or(request.estimate_secs);
-    request.grace_secs = args.grace.or(request.grace_secs);
-    request.steps = args.steps.or(request.steps);
-    request.one_node |= args.one_node;
-    set(&mut request.tasks, &args.nodes);
-    request.apart |= args.nodes.is_some();
-    request.checkpoints |= args.checkpoints;
-    request.after.extend(&args.after);
-    request.env.extend(args.env.iter().cloned());
-    if !args.gpu_model.is_empty() {
-        request.gpu_models.clone_from(&args.gpu_model);
-    }
-    if !args.command.is_empty() {
-        request.command.clone_from(&args.command);
-    }
-    if request.command.is_empty() {
-        bail!("no command; write it after `--`, or `command: [..]` in the job file");
-    }
-    Ok(request)
-}
-
-fn set<T: Clone>(field: &mut T, flag: &Option<T>) {
-    if let Some(value) = flag {
-        field.clone_from(value);
-    }
-}
-
-fn sharing(share: Share) -> Sharing {
-    match share {
-        Share::Never => Sharing::Never,
-        Share::Willing => Sharing::Willing,
-        Share::BestEffort => Sharing::BestEffort,
-    }
-}
-
-fn read(file: &Path) -> Result<JobRequest> {
-    let name = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{name}`"))?;
-    let toml = file.extension().is_some_and(|ending| ending == "toml");
-    let read: Result<JobRequest> = match toml {
-        true => toml::from_str(&text).map_err(anyhow::Error::from),
-        false => serde_yaml_ng::from_str(&text).map_err(anyhow::Error::from),
-    };
-    read.with_context(|| format!("`{name}` is no job file"))
-}
-
 /// Looks until all are over; the first that did not finish well is the error.
-fn wait(client: &mut Client, accepted: Accepted) -> Result<()> {
+fn until_over(client: &mut Client, accepted: Accepted) -> Result<()> {
     let Accepted { first, count } = accepted;
     let mut bad = None;
     for id in first..first + count {
-        let mut told = String::new();
-        let job = loop {
-            let job: JobView = client.get(&format!("/jobs/{id}"))?;
-            if job.ended.is_some() {
-                break job;
-            }
-            // It may be tried for a minute: whoever mistyped need not wait for that.
-            if job.held_by == Some(HeldBy::Start) && job.reason != told {
-                say(format_args!("job {id}: {}", job.reason));
-                told = job.reason;
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        };
-        let exit = job.exit_code.map_or(String::new(), |code| format!(", exit code {code}"));
+        let job = end_of(client, id)?;
+        let word = word(&job);
         let why = if job.reason.is_empty() { "" } else { ": " };
-        say(format_args!("job {id}: {}{exit}{why}{}", state_name(job.state), job.reason));
+        say(format_args!("job {word}: {}{why}{}", ending(&job), job.reason));
         if job.state != JobState::Finished {
             bad.get_or_insert(job);
         }
     }
-    match bad {
+    let Some(job) = bad else { return Ok(()) };
+    let word = word(&job);
+    let code = job.exit_code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
+    let words = match job.exit_code {
         // What never ran has printed nothing.
-        Some(JobView { id, exit_code: None, .. }) => bail!("job {id} did not finish well"),
-        Some(JobView { id, .. }) => {
-            bail!("job {id} did not finish well; see `hostler logs {id} --stderr`")
+        None => format!("job {word} did not finish well"),
+        Some(_) => format!("job {word} did not finish well; see `hostler logs {word} --stderr`"),
+    };
+    Err(ExitWith { code: code.unwrap_or(1), words }.into())
+}
+
+fn end_of(client: &mut Client, id: u32) -> Result<JobView> {
+    let mut told = String::new();
+    loop {
+        let job: JobView = client.get(&format!("/jobs/{id}"))?;
+        if job.ended.is_some() {
+            return Ok(job);
         }
-        None => Ok(()),
+        // It may be tried for a minute: whoever mistyped need not wait for that.
+        if job.held_by == Some(HeldBy::Start) && job.reason != told {
+            say(format_args!("job {}: {}", word(&job), job.reason));
+            told = job.reason;
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
 }

@@ -7,7 +7,7 @@ use hostler_live::store::TenantQuota;
 
 use crate::cli::{Most, TenantCommand, TenantSet};
 use crate::live::{client, print_json, table};
-use crate::say::say;
+use crate::say::{print, say};
 
 /// Lists tenants, or sets what one may use.
 pub fn run(command: &TenantCommand) -> Result<()> {
@@ -56,6 +56,5 @@ fn show(tenants: &[TenantView]) -> Result<()> {
         ]
     };
     let rows: Vec<_> = tenants.iter().map(row).collect();
-    println!("{}", table(["TENANT", "JOBS", "WAITING", "GPUS", "WEIGHT"], &rows));
-    Ok(())
+    Ok(print(table(["TENANT", "JOBS", "WAITING", "GPUS", "WEIGHT"], &rows))?)
 }

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use hostler_live::api::{MadeToken, NewToken};
-use hostler_live::client::{Ask, Method};
+use hostler_live::client::{Access, Ask, Method};
 use hostler_live::host::TokenView;
 use hostler_live::server::reset_admin;
 use hostler_live::store::Role;
 use serde_json::json;
 
 use crate::cli::{RoleName, TokenCommand, TokenCreate};
-use crate::live::{client, moment, print_json, table};
-use crate::say::say;
+use crate::live::{access, client, moment, print_json, table};
+use crate::say::{print, say};
 
 /// Makes, lists or revokes tokens.
 pub fn run(command: &TokenCommand) -> Result<()> {
@@ -27,13 +27,11 @@ pub fn run(command: &TokenCommand) -> Result<()> {
             if *json {
                 return print_json(&json!({ "revoked": token }));
             }
-            println!("token {token} is revoked");
-            Ok(())
+            Ok(print(format_args!("token {token} is revoked"))?)
         }
         TokenCommand::Reset { data, store } => {
             let file = reset_admin(data, store.as_deref())?;
-            println!("a token for an admin is in {}", file.display());
-            Ok(())
+            Ok(print(format_args!("a token for an admin is in {}", file.display()))?)
         }
     }
 }
@@ -45,13 +43,27 @@ fn create(args: &TokenCreate) -> Result<()> {
         RoleName::Viewer => Role::Viewer,
         RoleName::Agent => Role::Agent,
     };
-    let new = NewToken { role, name: args.name.clone(), tenant: Some(args.tenant.clone()) };
-    let made: MadeToken = client()?.post("/tokens", &new)?;
+    let TokenCreate { name, tenant, new_tenant, .. } = args;
+    let (name, tenant, new_tenant) = (name.clone(), Some(tenant.clone()), *new_tenant);
+    let made: MadeToken =
+        client()?.post("/tokens", &NewToken { role, name, tenant, new_tenant })?;
     if args.json {
         return print_json(&made);
     }
     say(format_args!("token {} for {}; it is not shown again:", made.id, args.name));
-    println!("{}", made.token);
+    print(&made.token)?;
+    let Access { server, fingerprint, .. } = access()?;
+    let pin = fingerprint.map(|pin| format!(" --fingerprint {pin}")).unwrap_or_default();
+    let token = &made.token;
+    say(match role {
+        Role::Agent => format!(
+            "next, on {0}: HOSTLER_TOKEN={token} hostler agent --server {server}{pin} --name {0}",
+            args.name
+        ),
+        Role::Admin | Role::User | Role::Viewer => {
+            format!("next, as {}: hostler login {server}{pin} --token {token}", args.name)
+        }
+    });
     Ok(())
 }
 
@@ -67,6 +79,5 @@ fn show(tokens: &[TokenView]) -> Result<()> {
         [id, token.name.clone(), role, token.tenant.clone(), moment(token.created), note]
     };
     let rows: Vec<_> = tokens.iter().map(row).collect();
-    println!("{}", table(["TOKEN", "NAME", "ROLE", "TENANT", "CREATED", "NOTE"], &rows));
-    Ok(())
+    Ok(print(table(["TOKEN", "NAME", "ROLE", "TENANT", "CREATED", "NOTE"], &rows))?)
 }

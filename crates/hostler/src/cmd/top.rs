@@ -18,7 +18,9 @@ use serde::Serialize;
 
 use super::nodes::{self, nodes_table};
 use crate::cli::Top;
-use crate::live::{asked, client, jobs_table, length, now, print_json, standing};
+use crate::listing::{self, Look};
+use crate::live::{asked, client, length, now, print_json, standing};
+use crate::say::print;
 
 /// Jobs that a picture shows at most.
 const JOBS_MAX: u32 = 500;
@@ -40,10 +42,9 @@ pub fn run(args: &Top) -> Result<()> {
         return print_json(&picture);
     }
     if !std::io::stdout().is_terminal() {
-        println!("{}\n", headline(&picture));
-        println!("{}\n", nodes_table(&picture.nodes));
-        println!("{}", jobs_table(&picture.jobs));
-        return Ok(());
+        print(format_args!("{}\n", headline(&picture)))?;
+        print(format_args!("{}\n", nodes_table(&picture.nodes)))?;
+        return Ok(print(listing::queue(&picture.jobs, Look::of_stdout(true)))?);
     }
     let mut terminal = ratatui::init();
     let watched = watch(&mut terminal, &mut client, picture, Duration::from_secs(args.every));

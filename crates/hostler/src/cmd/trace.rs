@@ -33,7 +33,16 @@ fn check(args: &TraceCheck) -> Result<()> {
         bar.set_position(done);
     };
     let options = ReadOptions { skip_instances: false, progress: Some(&mut advance) };
-    let trace = trace::read(&args.dir, options)?;
+    let trace = match trace::read(&args.dir, options) {
+        Ok(trace) => trace,
+        Err(fault) => {
+            bar.finish_and_clear();
+            if args.json {
+                write_faults(&fault)?;
+            }
+            return Err(fault.into());
+        }
+    };
     bar.finish_and_clear();
     let findings = trace::check(&trace);
     let errors = findings.iter().filter(|finding| finding.severity() == Severity::Error).count();
@@ -63,6 +72,25 @@ fn check(args: &TraceCheck) -> Result<()> {
     if errors > 0 {
         bail!("{errors} faults in `{}`", args.dir.display());
     }
+    Ok(())
+}
+
+/// Why tables could not be read, as JSON in the shape of a check.
+fn write_faults(fault: &TraceError) -> Result<()> {
+    let findings: Vec<String> = match fault {
+        TraceError::Faults(faults) => faults.list.iter().map(ToString::to_string).collect(),
+        fault => vec![fault.to_string()],
+    };
+    let result = json!({
+        "jobs": null,
+        "tasks": null,
+        "nodes": null,
+        "errors": findings.len(),
+        "warnings": 0,
+        "findings": findings,
+    });
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?;
     Ok(())
 }
 

@@ -254,6 +254,7 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         grace_ms: 100,
         tenant: 0,
         limit_ms: None,
+        script: String::new(),
     }
 }
 

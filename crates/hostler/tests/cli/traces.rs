@@ -99,3 +99,19 @@ fn a_simulator_table_is_converted() {
         .run("trace gen pai-like --jobs 9 --format pai-sim-gang --out sim.csv")
         .fails(1, &["exists"]);
 }
+
+#[test]
+fn a_check_prints_json_of_faults_too() {
+    let folder = Folder::new();
+    folder.quiet("trace gen pai-like --jobs 30 --seed 7 --scale 40 --out bad");
+    let jobs = folder.text("bad/jobs.csv");
+    let broken = jobs.lines().take(3).map(|line| format!("{line}\n")).collect::<String>();
+    folder.write("bad/jobs.csv", format!("{broken}rubbish\n"));
+    for (line, found) in [("trace check bad --json", "jobs.csv"), ("trace check no --json", "no")] {
+        let ran = folder.run(line);
+        let told: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
+        assert!(told["errors"].as_u64().is_some_and(|errors| errors > 0), "{told}");
+        assert!(told["findings"][0].as_str().is_some_and(|text| text.contains(found)), "{told}");
+        assert_eq!(ran.code, Some(1));
+    }
+}

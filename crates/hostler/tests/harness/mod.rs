@@ -271,7 +271,12 @@ impl Cluster {
     /// Adds an agent that runs after these words and reaches the daemon at another address.
     pub fn enrol_at(&mut self, name: &str, more: &[&str], before: &[&str], server: Option<&str>) {
         let token = if self.before.is_empty() {
-            let new = NewToken { role: Role::Agent, name: name.to_owned(), tenant: None };
+            let new = NewToken {
+                role: Role::Agent,
+                name: name.to_owned(),
+                tenant: None,
+                new_tenant: false,
+            };
             self.client().post::<MadeToken>("/tokens", &new).unwrap().token
         } else {
             self.text(&["token", "create", "--role", "agent", name]).trim().to_owned()
@@ -360,8 +365,13 @@ impl Cluster {
         self.text(&all).trim().parse().unwrap()
     }
 
+    /// A job; of an array the first.
     pub fn job(&self, job: u32) -> Value {
-        serde_json::from_str(&self.text(&["show", &job.to_string(), "--json"])).unwrap()
+        let shown = self.text(&["show", &job.to_string(), "--json"]);
+        match serde_json::from_str(&shown).unwrap() {
+            Value::Array(jobs) => jobs[0].clone(),
+            job => job,
+        }
     }
 
     /// Waits until a job is in a state.

@@ -115,16 +115,20 @@ impl Cluster {
         serde_json::from_str(&self.text(&words)).expect("the system does as it is told")
     }
 
-    /// Submits with these words and gives the number of the first job.
+    /// Submits with these words and gives the number of the job or array.
     pub fn submit(&self, words: &[&str]) -> String {
         let mut all = vec!["submit"];
         all.extend(words);
         let text = self.text(&all);
-        text.trim().split("..").next().expect("the system does as it is told").to_owned()
+        text.trim().to_owned()
     }
 
+    /// A job; of an array the first.
     pub fn job(&self, job: &str) -> Value {
-        self.json(&["show", job])
+        match self.json(&["show", job]) {
+            Value::Array(jobs) => jobs.first().cloned().unwrap_or_default(),
+            job => job,
+        }
     }
 
     /// Waits until a job is in a state.

@@ -164,5 +164,5 @@ fn a_job_that_cannot_start_tells_its_fault_to_those_who_wait() {
     let ran = cluster.run(&["submit", "--array", "0", "--", "true"]);
     let words = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert_eq!(ran.status.code(), Some(2), "{words}");
-    assert!(words.contains("invalid value '0' for '--array <N>'"), "{words}");
+    assert!(words.contains("`0` is no array; write 10, 1-10"), "{words}");
 }

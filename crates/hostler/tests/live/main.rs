@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod arrays;
 mod cluster;
 mod enrol;
 mod jobs;
+mod lists;
 mod log;
+mod mistakes;
 mod operators;
 mod rehearsal;
+mod scripts;

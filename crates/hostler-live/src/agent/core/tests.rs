@@ -151,6 +151,7 @@ fn order(lease: LeaseId) -> StartOrder {
         grace_ms: 0,
         tenant: 0,
         limit_ms: None,
+        script: String::new(),
     }
 }
 

@@ -25,6 +25,7 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             grace_ms: 0,
             tenant: 0,
             limit_ms: None,
+            script: String::new(),
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),

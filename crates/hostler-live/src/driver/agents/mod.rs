@@ -9,6 +9,7 @@ mod health;
 mod orders;
 mod output;
 mod progress;
+mod slurm;
 mod speeds;
 mod starts;
 

@@ -1,0 +1,137 @@
+//! The command line of `hostler submit`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use hostler_live::need::Need;
+
+use super::array::Array;
+use super::values;
+
+/// Submit a job.
+///
+/// The command is run without a shell. A script, which begins with `#!`, travels with the job: nodes
+/// need not see its folder. Lines `#HOSTLER --gpus 2` in it say what the command line does not, and
+/// the usual `#SBATCH` lines are understood. Flags come before what a file says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler submit --gpus 1 -- python train.py
+  hostler submit --tasks 4 --gpus 8 --gpu-model H200 --max-time 12h -- python -m train
+  hostler submit --gpus 0.5 --share willing --array 20 -- ./sweep.sh
+  hostler submit --gpus 2 train.sh 0.01
+  hostler submit job.yaml --priority 5 --wait
+  hostler submit --gpus 2 --max-time 12h --print -- python train.py > job.toml
+  hostler submit --array 1-100%8 -- ./one.sh
+  hostler submit --after 17 --after over:18 -- ./evaluate.sh")]
+pub struct Submit {
+    /// Script, or job file (YAML or JSON, or TOML by its ending).
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Arguments of a script; those that begin with `-` stand after `--`.
+    #[arg(value_name = "ARGUMENT")]
+    pub args: Vec<String>,
+    /// For people.
+    #[arg(long, value_parser = values::name)]
+    pub name: Option<String>,
+    /// GPUs of each task: a fraction below 1, or whole ones.
+    #[arg(long, value_name = "N", value_parser = values::gpus, allow_negative_numbers = true)]
+    pub gpus: Option<f64>,
+    /// GPU memory of each task in MiB, for fractions.
+    #[arg(long, value_name = "MIB")]
+    pub gpu_mem: Option<u32>,
+    /// GPU model that will do; may be given several times, best first.
+    #[arg(long, value_name = "MODEL")]
+    pub gpu_model: Vec<String>,
+    /// CPU cores of each task; 1 when left out, 0 for no limit where there is a GPU.
+    #[arg(long, value_name = "N", value_parser = values::cpus, allow_negative_numbers = true)]
+    pub cpus: Option<f64>,
+    /// Memory of each task in MiB.
+    #[arg(long, value_name = "MIB")]
+    pub mem: Option<u32>,
+    /// Tasks that start together.
+    #[arg(long, value_name = "N", value_parser = values::tasks, allow_negative_numbers = true)]
+    pub tasks: Option<u32>,
+    /// All tasks on one node.
+    #[arg(long)]
+    pub one_node: bool,
+    /// One task on each of so many nodes.
+    #[arg(long, value_name = "N", value_parser = values::tasks, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["tasks", "one_node"])]
+    pub nodes: Option<u32>,
+    /// Larger is more important.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i32>,
+    /// Time from now by which it should be done.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    pub deadline: Option<u64>,
+    /// Time after which it is ended.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    pub max_time: Option<u64>,
+    /// Time that it is expected to run.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    pub estimate: Option<u64>,
+    /// Time between the signal to stop and the end by force.
+    #[arg(long, value_name = "TIME", value_parser = values::grace)]
+    pub grace: Option<u64>,
+    /// Whether it shares GPUs.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub share: Option<Share>,
+    /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR. A job that cannot is never
+    /// stopped in favour of others, unless `hostler serve --lost-work-max` allows for its loss.
+    #[arg(long)]
+    pub checkpoints: bool,
+    /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
+    #[arg(long, value_parser = values::name)]
+    pub group: Option<String>,
+    /// Jobs that must finish well before; behind `over:` those that must end anyhow, behind
+    /// `failed:` those that must end badly, behind `started:` those that must begin. The number of
+    /// an array means all of it. May be given several times.
+    #[arg(long, value_name = "[KIND:]JOB")]
+    pub after: Vec<Need>,
+    /// Number of copies, told apart by HOSTLER_ARRAY_INDEX from 0 on; or its first and last value,
+    /// with a step if need be. Behind `%` how many run at once at most.
+    #[arg(long, value_name = "N|FIRST-LAST[:STEP][%MOST]", allow_hyphen_values = true)]
+    pub array: Option<Array>,
+    /// A variable of its environment; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::variable)]
+    pub env: Vec<(String, String)>,
+    /// Folder to run in; one of the job's own when left out.
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<String>,
+    /// Steps that it will do in all, when it reports progress.
+    #[arg(long, value_name = "N", value_parser = values::steps, allow_negative_numbers = true)]
+    pub steps: Option<u64>,
+    /// Tenant that pays; for admins.
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// The same key gives the same jobs, however often it is sent.
+    #[arg(long, value_name = "TEXT")]
+    pub key: Option<String>,
+    /// Wait for the end. The exit code is that of the job, and 1 where one does not finish well
+    /// without a code; of an array that of the first job that did not.
+    #[arg(long)]
+    pub wait: bool,
+    /// Print the whole job as a file (TOML) instead of submitting it.
+    #[arg(long)]
+    pub print: bool,
+    /// Print the JSON Schema of job files, for editors.
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Program and arguments; more arguments of a script.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Share {
+    /// Its GPUs are its own
+    Never,
+    /// It may be packed with others
+    Willing,
+    /// As `willing`; policies that tell them apart give it what others leave
+    BestEffort,
+}

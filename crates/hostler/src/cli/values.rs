@@ -1,0 +1,184 @@
+//! Values on the command line that have limits: each refusal names them.
+
+use hostler_live::job::is_variable;
+use hostler_live::limits::{
+    CPU_MILLI_MAX, GPU_MILLI_MIN, GRACE_SECS_MAX, NAME_CHARS_MAX, SECS_MAX, TASKS_MAX,
+};
+
+/// Reads `90`, `90s`, `15m`, `12h` or `2d`.
+pub fn seconds(text: &str) -> Result<u64, String> {
+    match time(text)? {
+        0 => Err("0 is no time; write 1s or more".to_owned()),
+        seconds if seconds > SECS_MAX => {
+            Err(format!("`{text}` is too long; write {} or less", days(SECS_MAX)))
+        }
+        seconds => Ok(seconds),
+    }
+}
+
+/// The same up to an hour, zero included.
+pub fn grace(text: &str) -> Result<u64, String> {
+    match time(text)? {
+        seconds if seconds > GRACE_SECS_MAX => {
+            Err(format!("`{text}` is too long; write {GRACE_SECS_MAX}s or less"))
+        }
+        seconds => Ok(seconds),
+    }
+}
+
+fn days(seconds: u64) -> String {
+    format!("{}d", seconds / 86_400)
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    let fault = || format!("`{text}` is no time; write 90s, 15m, 12h or 2d");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(fault()),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(fault());
+    }
+    let number: u64 = digits.parse().map_err(|_| fault())?;
+    number.checked_mul(unit).ok_or_else(fault)
+}
+
+/// Seconds since the epoch: so long ago, or a date or time in UTC.
+pub fn moment(text: &str) -> Result<f64, String> {
+    if let Ok(ago) = time(text) {
+        return Ok((crate::live::now() - ago as f64).max(0.0));
+    }
+    let (day, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    let read = || {
+        let mut parts = day.splitn(3, '-');
+        let (year, month) = (parts.next()?.parse().ok()?, parts.next()?.parse::<u8>().ok()?);
+        let month = time::Month::try_from(month).ok()?;
+        let date = time::Date::from_calendar_date(year, month, parts.next()?.parse().ok()?).ok()?;
+        let mut parts = clock.splitn(3, ':');
+        let (hour, minute) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let second = parts.next().map_or(Ok(0), str::parse).ok()?;
+        let at = date.with_hms(hour, minute, second).ok()?.assume_utc();
+        (at.unix_timestamp() >= 0).then(|| at.unix_timestamp() as f64)
+    };
+    read().ok_or_else(|| {
+        format!("`{text}` is no time; write 12h or 2d ago, 2026-11-16 or 2026-11-16T09:30")
+    })
+}
+
+/// GPUs of one task.
+pub fn gpus(text: &str) -> Result<f64, String> {
+    let (least, most) = (f64::from(GPU_MILLI_MIN) / 1000.0, CPU_MILLI_MAX / 1000);
+    let number = text.parse().ok().filter(|gpus: &f64| {
+        let is_part = (least..=1.0).contains(gpus);
+        let is_whole = gpus.fract() == 0.0 && (0.0..=f64::from(most)).contains(gpus);
+        is_part || is_whole
+    });
+    number.ok_or_else(|| {
+        format!("use 0, a part of one GPU from {least} to 1, or whole ones up to {most}")
+    })
+}
+
+/// CPU cores of one task.
+pub fn cpus(text: &str) -> Result<f64, String> {
+    let most = CPU_MILLI_MAX / 1000;
+    let fits = |cpus: &f64| *cpus == 0.0 || (0.001..=f64::from(most)).contains(cpus);
+    let number = text.parse().ok().filter(fits);
+    number.ok_or_else(|| format!("use 0, or from 0.001 to {most} cores"))
+}
+
+/// Tasks of one job.
+pub fn tasks(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|tasks| (1..=TASKS_MAX).contains(tasks));
+    number.ok_or_else(|| format!("use 1 to {TASKS_MAX}"))
+}
+
+/// Steps that a job will do.
+pub fn steps(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|steps| *steps >= 1);
+    number.ok_or_else(|| "use a whole number from 1 on".to_owned())
+}
+
+/// A name that fits a line.
+pub fn name(text: &str) -> Result<String, String> {
+    let sane = |char: char| !char.is_control() && char != '/';
+    if text.is_empty() || text.chars().count() > NAME_CHARS_MAX || !text.chars().all(sane) {
+        return Err(format!(
+            "use 1 to {NAME_CHARS_MAX} characters, no slashes and no control characters"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// A variable and its value.
+pub fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{}` is no variable; write NAME=VALUE", text.escape_debug()))?;
+    if !is_variable(name) {
+        return Err(format!(
+            "`{}` is no name of a variable; use letters, digits and `_`, and no digit first",
+            name.escape_debug()
+        ));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused_and_limits_named() {
+        for text in ["nan", "inf", "-inf", "-1", "-0.5", "0.009", "1.5", "99999999999", "1e9", ""] {
+            let fault = gpus(text).unwrap_err();
+            assert!(fault.contains("from 0.01 to 1, or whole ones up to 64000"), "{text}: {fault}");
+        }
+        assert_eq!(["0", "0.01", "0.5", "1", "8"].map(|text| gpus(text).is_ok()), [true; 5]);
+        for text in ["nan", "inf", "-1", "0.0001", "64001", "x"] {
+            assert!(cpus(text).unwrap_err().contains("from 0.001 to 64000"), "{text}");
+        }
+        for text in ["0", "-1", "4097", "1.5", "99999999999"] {
+            assert_eq!(tasks(text).unwrap_err(), "use 1 to 4096", "{text}");
+        }
+        assert_eq!(["0", "-1", "1.5"].map(|text| steps(text).is_err()), [true; 3]);
+    }
+
+    #[test]
+    fn times_have_a_least_and_a_most() {
+        assert_eq!(seconds("12h"), Ok(43_200));
+        assert_eq!(seconds("0s").unwrap_err(), "0 is no time; write 1s or more");
+        assert_eq!(seconds("99999d").unwrap_err(), "`99999d` is too long; write 36600d or less");
+        assert_eq!((grace("0"), grace("1h")), (Ok(0), Ok(3600)));
+        assert_eq!(grace("2h").unwrap_err(), "`2h` is too long; write 3600s or less");
+        for text in ["-1s", "+1s", "1w", "h", "nan", "1.5h", "99999999999999999999s"] {
+            assert!(seconds(text).unwrap_err().contains("write 90s, 15m, 12h or 2d"), "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_are_ago_or_dates() {
+        assert_eq!(moment("2026-11-16"), Ok(1_794_787_200.0));
+        assert_eq!(moment("2026-11-16T09:30"), Ok(1_794_821_400.0));
+        assert_eq!(moment("2026-11-16 09:30:05"), Ok(1_794_821_405.0));
+        let ago = crate::live::now() - moment("2h").unwrap();
+        assert!((7199.0..7210.0).contains(&ago), "{ago}");
+        for text in ["yesterday", "2026-13-01", "2026-11-16T25:00", "1969-12-31", "nan", "-1h"] {
+            assert!(moment(text).unwrap_err().contains("2026-11-16T09:30"), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_fit_a_line() {
+        for text in ["", "a/b", "a\nb", "\u{1b}[31m", &"x".repeat(129)] {
+            assert!(name(text).unwrap_err().contains("no control characters"), "{text:?}");
+        }
+        for text in ["1A=x", "=x", "A B=x", "A-B=x", "A\u{7}=x", "Ä=x"] {
+            assert!(variable(text).unwrap_err().contains("no digit first"), "{text:?}");
+        }
+        assert_eq!(variable("_A1=x=y"), Ok(("_A1".to_owned(), "x=y".to_owned())));
+    }
+}

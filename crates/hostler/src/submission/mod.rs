@@ -1,0 +1,133 @@
+//! What `hostler submit` sends: a job file or a script, the lines in it, and the flags.
+//!
+//! Later words beat earlier ones: `#SBATCH` lines, then `#HOSTLER` lines or what a job file says,
+//! then the command line.
+
+mod fields;
+mod file;
+mod sbatch;
+pub mod schema;
+mod script;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use hostler_live::job::{JobRequest, Sharing};
+
+use crate::cli::{Share, Submit};
+
+pub use file::text;
+
+/// A job as it is sent, and what its author should know of it.
+#[derive(Debug)]
+pub struct Submission {
+    /// What is sent.
+    pub request: JobRequest,
+    /// Lines of the script that were understood otherwise than Slurm does, or not at all.
+    pub notes: Vec<String>,
+    /// Whether the script itself asks to wait for the end.
+    pub wait: bool,
+}
+
+/// What file, lines and flags say.
+pub fn read(args: &Submit) -> Result<Submission> {
+    let mut job = match &args.file {
+        Some(file) => of_file(file)?,
+        None => Submission { request: JobRequest::default(), notes: Vec::new(), wait: false },
+    };
+    apply(&mut job.request, args);
+    let request = &mut job.request;
+    let more = args.args.iter().chain(&args.command).cloned();
+    if !request.script.is_empty() {
+        request.command.extend(more);
+    } else if !args.args.is_empty() {
+        bail!("`{}`: only scripts take arguments; a command stands after `--`", args.args[0]);
+    } else if !args.command.is_empty() {
+        request.command.clone_from(&args.command);
+    }
+    if !request.workdir.is_empty() {
+        request.workdir = absolute(&request.workdir)?;
+    }
+    if request.command.is_empty() {
+        bail!("no command; write it after `--`, or `command = ..` in the job file");
+    }
+    Ok(job)
+}
+
+/// A script, or a job file by its ending.
+fn of_file(file: &Path) -> Result<Submission> {
+    let name = file.display();
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read `{name}`"))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| anyhow::anyhow!("`{name}` is no text: neither a script nor a job file"))?;
+    if text.starts_with("#!") {
+        return script::read(file, text);
+    }
+    let request = file::read(file, &text)?;
+    Ok(Submission { request, notes: Vec::new(), wait: false })
+}
+
+/// Puts flags on top of what a job has been told before.
+fn apply(request: &mut JobRequest, args: &Submit) {
+    set(&mut request.name, &args.name);
+    set(&mut request.gpus, &args.gpus);
+    set(&mut request.gpu_mem_mib, &args.gpu_mem);
+    set(&mut request.cpus, &args.cpus);
+    set(&mut request.mem_mib, &args.mem);
+    set(&mut request.tasks, &args.tasks);
+    set(&mut request.priority, &args.priority);
+    set(&mut request.group, &args.group);
+    if let Some(array) = args.array {
+        request.array = array.count;
+        request.array_first = array.first;
+        request.array_step = array.step;
+        request.array_limit = array.limit;
+    }
+    set(&mut request.workdir, &args.workdir);
+    set(&mut request.sharing, &args.share.map(sharing));
+    request.deadline_secs = args.deadline.or(request.deadline_secs);
+    request.max_secs = args.max_time.or(request.max_secs);
+    request.estimate_secs = args.estimate.or(request.estimate_secs);
+    request.grace_secs = args.grace.or(request.grace_secs);
+    request.steps = args.steps.or(request.steps);
+    set(&mut request.tasks, &args.nodes);
+    // Where the tasks go is one thing, whichever flag says it.
+    if args.tasks.is_some() || args.nodes.is_some() || args.one_node {
+        request.apart = args.nodes.is_some();
+        request.one_node = args.one_node;
+    }
+    request.checkpoints |= args.checkpoints;
+    request.after.extend(&args.after);
+    request.env.extend(args.env.iter().cloned());
+    if !args.gpu_model.is_empty() {
+        request.gpu_models.clone_from(&args.gpu_model);
+    }
+}
+
+fn set<T: Clone>(field: &mut T, flag: &Option<T>) {
+    if let Some(value) = flag {
+        field.clone_from(value);
+    }
+}
+
+fn sharing(share: Share) -> Sharing {
+    match share {
+        Share::Never => Sharing::Never,
+        Share::Willing => Sharing::Willing,
+        Share::BestEffort => Sharing::BestEffort,
+    }
+}
+
+/// A folder as nodes know it: what is relative is meant from here.
+fn absolute(folder: &str) -> Result<String> {
+    let path = Path::new(folder);
+    if path.is_absolute() {
+        return Ok(folder.to_owned());
+    }
+    let here = std::env::current_dir().context("the current folder cannot be read")?;
+    // `.` and what is behind it would be correct, too, but nobody wants to read it.
+    let whole: PathBuf = here.join(path).components().collect();
+    let text = whole.to_str().context("the current folder has a name that is no text")?;
+    Ok(text.to_owned())
+}
