@@ -122,6 +122,9 @@ impl Launcher {
         DirBuilder::new().mode(0o711).create(folder.path())?;
         let shim = self.order(order, &folder)?;
         write_json(&folder.order(), &shim, false)?;
+        // What was open when the agent was started, or what a library of its GPUs opened, is no
+        // business of jobs.
+        close_fds::set_fds_cloexec_threadsafe(3, &[]);
         // By this name it is the same program even after another was installed.
         Command::new("/proc/self/exe")
             .arg0("hostler")

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod remnants;
 mod run;
+mod signals;
 mod task;
 #[cfg(test)]
 pub(super) mod tests;
@@ -140,6 +141,9 @@ enum Happened {
 /// Runs the lease of a folder to its end. Does nothing when another shim has it or it is over.
 pub fn main(path: &Path) -> io::Result<()> {
     let folder = LeaseFolder::at(path);
+    // Before there is a process of the job's user: others of that user could take it over.
+    rustix::thread::set_no_new_privs(true)?;
+    signals::catch_ignored()?;
     // A shim that was started from a shell to look at it leads a group already; that is no harm.
     let _ = rustix::process::setsid();
     let Some(_lock) = take_over(&folder)? else { return Ok(()) };
