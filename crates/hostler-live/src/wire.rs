@@ -146,6 +146,50 @@ pub struct Machine {
     pub gpus: u32,
     /// Rack, for locality.
     pub rack: u32,
+    /// Which of all agents that may show this node's token it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
+}
+
+/// What tells an agent from one whose folder is a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Changes with every start of the machine.
+    pub boot: String,
+    /// The installation of its system; empty where it has no number.
+    pub machine: String,
+    /// Path of the data folder.
+    pub folder: String,
+    /// The file system that the folder is on, until the machine is started again.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// What two agents with one token are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinship {
+    /// They have one folder, whose lock lets only one of them live.
+    Same,
+    /// The machine was started again, or is the copy of another.
+    Restarted,
+    /// Another folder or machine.
+    Strange,
+}
+
+impl Instance {
+    /// What this one is to the one that spoke before.
+    pub fn kinship(&self, before: &Instance) -> Kinship {
+        let at = |it: &Instance| (it.boot.clone(), it.device, it.inode);
+        let lasting = |it: &Instance| (it.machine.clone(), it.folder.clone(), it.inode);
+        if at(self) == at(before) && self.machine == before.machine {
+            Kinship::Same
+        } else if self.boot != before.boot && lasting(self) == lasting(before) {
+            Kinship::Restarted
+        } else {
+            Kinship::Strange
+        }
+    }
 }
 
 /// The tasks of one lease on one node.

@@ -208,6 +208,7 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
         return Ok(Some(stage));
     }
     let remnants: Option<Remnants> = read_json(&folder.pids());
+    let remnants = remnants.filter(|remnants| remnants.is_of(folder));
     if !remnants.is_none_or(|remnants| kill_remnants(&remnants)) {
         return Err(io::Error::other("processes of a killed shim do not end"));
     }

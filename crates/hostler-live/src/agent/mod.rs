@@ -123,7 +123,8 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     check_user(&data, &jobs)?;
     let log = shims_log(&data).map_err(cannot)?;
     let journal = Journal::open(&data.journal()).map_err(cannot)?;
-    let machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
+    let mut machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
+    machine.instance = Some(data.instance().map_err(cannot)?);
     tracing::info!(?machine, "agent");
     let (inbox, incoming) = mpsc::channel(INBOX_MAX);
     let _shims = Aborts(shims::listen(&data.agent_socket(), inbox.clone()).map_err(cannot)?);

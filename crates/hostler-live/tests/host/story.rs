@@ -19,12 +19,14 @@ use hostler_live::job::{JobAction, JobRequest, JobView};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
-    FromAgent, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, Stream, TaskExit, ToAgent,
+    FromAgent, Instance, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, Stream, TaskExit,
+    ToAgent,
 };
 
 /// Plays a story and compares what the daemon did.
 ///
-/// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, `lose NODE`,
+/// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, the same
+/// with `from FOLDER@BOOT` instead of files, `lose NODE`,
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
 /// `running`, `ended CODE [USED]`, `killed`, `faulty` or `unknown`; a command such as
 /// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
@@ -59,6 +61,8 @@ struct Theatre {
     /// What a solver is at work on.
     question: Option<(u64, SolverQuestion)>,
     next: u64,
+    /// Which agent joins.
+    instance: Option<Instance>,
 }
 
 impl Theatre {
@@ -67,13 +71,19 @@ impl Theatre {
         let host = open(&disk, 0, 900);
         let (sessions, old, tokens) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (text, question, backup) = (String::new(), None, Disk::default());
-        Theatre { text, now: 0, disk, backup, host, sessions, old, tokens, question, next: 0 }
+        let (now, next, instance) = (0, 0, None);
+        Theatre { text, now, disk, backup, host, sessions, old, tokens, question, next, instance }
     }
 
     fn line(&mut self, words: &[&str]) {
         match words {
             ["join", node, gpus, "files", job, held @ ..] => {
                 self.join(node, gpus.parse().unwrap(), held, job.parse().ok().map(JobId));
+            }
+            ["join", node, gpus, "from", instance, held @ ..] => {
+                self.instance = Some(instance_of(instance));
+                self.join(node, gpus.parse().unwrap(), held, None);
+                self.instance = None;
             }
             ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held, None),
             ["lose", node] => {
@@ -216,6 +226,7 @@ impl Theatre {
             gpu_mem_mib: if gpus > 0 { 16_000 } else { 0 },
             gpus,
             rack: 0,
+            instance: self.instance.clone(),
         };
         let (protocol, held) = (PROTOCOL, held.collect());
         self.play(
@@ -427,6 +438,18 @@ fn show_order(order: &StartOrder) -> String {
         tasks.join(" "),
         order.world_size
     )
+}
+
+/// The agent of `FOLDER@BOOT`.
+fn instance_of(text: &str) -> Instance {
+    let (folder, boot) = text.split_once('@').unwrap();
+    Instance {
+        boot: boot.to_owned(),
+        machine: "machine".to_owned(),
+        folder: folder.to_owned(),
+        device: boot.len() as u64,
+        inode: folder.bytes().map(u64::from).sum(),
+    }
 }
 
 fn show_answer(text: &mut String, answer: &Answer) {

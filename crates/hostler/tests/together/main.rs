@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod copies;
 mod gang;
 mod preemption;
 mod progress;

@@ -130,6 +130,7 @@ fn machine() -> Machine {
         gpu_mem_mib: 0,
         gpus: 0,
         rack: 0,
+        instance: None,
     }
 }
 

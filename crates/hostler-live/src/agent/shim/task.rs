@@ -66,7 +66,7 @@ pub(super) fn start(
         started.groups.extend(group);
         stages.push((task, child));
     }
-    let remnants = Remnants::of(shim, started.tasks.clone());
+    let remnants = Remnants::of(shim, folder, started.tasks.clone());
     write_json(&folder.pids(), &remnants, false)?;
     for (task, child) in stages {
         started.pumps.extend(release(shim, folder, task, child));

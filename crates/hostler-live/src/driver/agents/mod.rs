@@ -4,6 +4,7 @@
 //! nodes and the longest fence: agents repeat what they know at each connection.
 
 mod admission;
+mod copies;
 mod gang;
 mod health;
 mod orders;
@@ -23,7 +24,7 @@ use hostler_core::units::{Span, Time};
 use super::{Driver, NodeStatus, OutputRead, Word};
 use crate::host::{Desk, Effect, FENCE, HostError, Input, SessionId, Settings};
 use crate::store::NodeRow;
-use crate::wire::{FromAgent, LeaseReport, Machine, ToAgent};
+use crate::wire::{FromAgent, Instance, LeaseReport, Machine, ToAgent};
 
 use gang::LeaseRun;
 use output::Reads;
@@ -101,6 +102,8 @@ struct NodeLive {
     rests_until: Time,
     /// What the machine has become, while leases still rely on what it was.
     changed: Option<Machine>,
+    /// The last other agent that wanted to speak for it, and since when.
+    challenger: Option<(Instance, Time)>,
     /// The longest fence by which its shims may go.
     fence: Span,
     /// When that one has run out for all of them, once the agent has taken on a shorter one.
@@ -117,6 +120,7 @@ impl Agents {
             gpu_use: Vec::new(),
             rests_until: Time::ZERO,
             changed: None,
+            challenger: None,
             fence,
             fence_until: None,
         };
