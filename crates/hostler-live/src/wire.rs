@@ -39,6 +39,9 @@ pub enum FromAgent {
         number: u64,
         /// Present use of its GPUs in per cent, where it can be read.
         gpu_use: Vec<u8>,
+        /// Why it can start no job now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unable: Option<String>,
     },
     /// A lease changed; repeated until it is forgotten.
     Report(LeaseReport),
@@ -281,9 +284,20 @@ pub enum Stage {
         /// or it was measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gpu_milli: Option<u32>,
+        /// What else is to be told.
+        #[serde(default)]
+        notes: EndNotes,
     },
     /// The agent holds nothing of this name: it never came, or was forgotten.
     Unknown,
+}
+
+/// What else is known of how the tasks of a lease on one node ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndNotes {
+    /// Bytes of output that could not be written.
+    #[serde(default)]
+    pub lost_bytes: u64,
 }
 
 /// How one task ended.

@@ -22,7 +22,7 @@ use super::shell::Incoming;
 use super::shim::{Remnants, ShimOrder, kill_remnants};
 use super::user::{JobUser, JobUsers};
 use crate::limits::{OUTPUT_SEGMENT_BYTES, OUTPUT_SEGMENTS_MAX};
-use crate::wire::{Stage, StartOrder};
+use crate::wire::{EndNotes, Stage, StartOrder};
 
 /// Milliseconds between two looks at a shim that says nothing.
 const LOOK_MS: u64 = 1000;
@@ -217,5 +217,10 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
 }
 
 fn interrupted() -> Stage {
-    Stage::Ended { exits: Vec::new(), interrupted: true, gpu_milli: None }
+    Stage::Ended {
+        exits: Vec::new(),
+        interrupted: true,
+        gpu_milli: None,
+        notes: EndNotes::default(),
+    }
 }

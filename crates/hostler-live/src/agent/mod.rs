@@ -19,6 +19,7 @@ pub mod output;
 pub mod place;
 mod processes;
 pub mod progress;
+mod room;
 mod sampling;
 mod shell;
 pub mod shim;
@@ -32,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::FlockOperation;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use self::core::AgentCore;
@@ -131,10 +132,12 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     let (mut core, first) = AgentCore::open(machine, journal);
     data.last_job().into_iter().for_each(|job| core.has_files_of(job));
     let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
-    let leases = data.path().join("leases");
+    let (folder, leases) = (data.path().to_owned(), data.path().join("leases"));
     let launcher = Launcher { data, log, jobs, cgroup, mps_pipes, inbox: inbox.clone() };
     let _sampling = Aborts(tokio::spawn(sampling::sample(gpus, leases, inbox.clone())));
-    let shell = Shell::new(core, Arc::new(launcher));
+    let asked = Arc::new(Notify::new());
+    let _room = Aborts(tokio::spawn(room::watch(folder, asked.clone(), inbox.clone())));
+    let shell = Shell::new(core, Arc::new(launcher), asked);
     // Whoever ends first says why; the other is dropped.
     Err(tokio::select! {
         fault = shell.run(first, incoming) => fault,

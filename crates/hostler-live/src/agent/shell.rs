@@ -40,6 +40,8 @@ pub(super) enum Incoming {
     Connected { session: u64, sender: mpsc::Sender<FromAgent> },
     /// A shim can be told something.
     ShimCame { lease: LeaseId, sender: mpsc::Sender<StopTold> },
+    /// Output of a job cannot be written.
+    OutputLost { lease: LeaseId, fault: String },
     /// A shim is gone, or was too slow.
     ShimLeft { lease: LeaseId },
 }
@@ -54,16 +56,18 @@ pub(super) struct Shell {
     watched: BTreeMap<LeaseId, Arc<Notify>>,
     /// Folders that are kept for their output only.
     over: BTreeSet<LeaseId>,
+    /// Asks whether the disk takes anything.
+    room: Arc<Notify>,
 }
 
 impl Shell {
-    pub fn new(core: AgentCore<Journal>, launcher: Arc<Launcher>) -> Shell {
+    pub fn new(core: AgentCore<Journal>, launcher: Arc<Launcher>, room: Arc<Notify>) -> Shell {
         let (shims, watched) = (BTreeMap::new(), BTreeMap::new());
         let mut over = folders(&launcher.data.path().join("leases"));
         core.held().for_each(|report| _ = over.remove(&report.lease));
         // An agent that died just after it forgot a lease left its environment here.
         over.iter().for_each(|lease| tidy(&launcher.data.lease(*lease), None));
-        Shell { core, launcher, session: None, shims, watched, over }
+        Shell { core, launcher, session: None, shims, watched, over, room }
     }
 
     /// Works until the daemon refuses this agent for good.
@@ -108,6 +112,11 @@ impl Shell {
             }
             Incoming::ShimCame { lease, sender } => {
                 self.shims.insert(lease, sender);
+                None
+            }
+            Incoming::OutputLost { lease, fault } => {
+                tracing::error!(lease = lease.0, fault, "output of a job is lost");
+                self.room.notify_one();
                 None
             }
             Incoming::ShimLeft { lease } => {

@@ -19,8 +19,8 @@ use hostler_live::job::{JobAction, JobRequest, JobView};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
-    FromAgent, Instance, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, Stream, TaskExit,
-    ToAgent,
+    EndNotes, FromAgent, Instance, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, Stream,
+    TaskExit, ToAgent,
 };
 
 /// Plays a story and compares what the daemon did.
@@ -130,10 +130,12 @@ impl Theatre {
                 self.said(node, FromAgent::Output { request, offset, text, bytes, last, fault });
             }
             ["old", node, "beat"] => {
-                let message = FromAgent::Beat { number: 1, gpu_use: vec![] };
+                let message = FromAgent::Beat { number: 1, gpu_use: vec![], unable: None };
                 self.play(AgentWord::Said { session: self.old[*node], message }.into());
             }
-            [node, "beat"] => self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![] }),
+            [node, "beat"] => {
+                self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![], unable: None })
+            }
             [node, "step", lease, step, total] => {
                 let (lease, step) = (LeaseId(lease.parse().unwrap()), step.parse().unwrap());
                 let (total, saved) = (total.parse().ok(), true);
@@ -398,15 +400,18 @@ fn report(lease: &str, stage: &[&str]) -> LeaseReport {
         ["running"] => Stage::Running,
         ["ended", code] => {
             let exits = exit(code.parse().ok(), None);
-            Stage::Ended { exits, interrupted: false, gpu_milli: None }
+            Stage::Ended { exits, interrupted: false, gpu_milli: None, notes: EndNotes::default() }
         }
         ["ended", code, used] => {
             let (exits, gpu_milli) = (exit(code.parse().ok(), None), used.parse().ok());
-            Stage::Ended { exits, interrupted: false, gpu_milli }
+            Stage::Ended { exits, interrupted: false, gpu_milli, notes: EndNotes::default() }
         }
-        ["killed"] => {
-            Stage::Ended { exits: exit(None, Some(15)), interrupted: true, gpu_milli: None }
-        }
+        ["killed"] => Stage::Ended {
+            exits: exit(None, Some(15)),
+            interrupted: true,
+            gpu_milli: None,
+            notes: EndNotes::default(),
+        },
         ["faulty"] => Stage::NotStarted { fault: "no such program".to_owned(), of_machine: false },
         ["unable"] => Stage::NotStarted { fault: "disk full".to_owned(), of_machine: true },
         ["unknown"] => Stage::Unknown,

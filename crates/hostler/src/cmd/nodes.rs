@@ -14,6 +14,9 @@ pub fn run(args: &Nodes) -> Result<()> {
         return print_json(&nodes);
     }
     println!("{}", nodes_table(&nodes));
+    for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
+        println!("{} gets no jobs: {}", node.name, node.reason);
+    }
     Ok(())
 }
 

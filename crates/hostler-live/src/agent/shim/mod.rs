@@ -94,6 +94,13 @@ pub enum FromShim {
         /// How far.
         progress: Progress,
     },
+    /// Output could not be written, for the first time.
+    OutputLost {
+        /// The lease.
+        lease: LeaseId,
+        /// Why.
+        fault: String,
+    },
 }
 
 /// What the agent says to a shim: end the tasks.
@@ -136,6 +143,8 @@ enum Happened {
     Stop(StopTold),
     /// The job told something.
     Told(JobWord),
+    /// Output could not be written.
+    OutputLost(String),
 }
 
 /// Runs the lease of a folder to its end. Does nothing when another shim has it or it is over.

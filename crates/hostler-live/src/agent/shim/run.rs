@@ -15,7 +15,7 @@ use crate::agent::core::Alive;
 use crate::agent::folder::read_json;
 use crate::agent::processes::{self, Process};
 use crate::limits::SHIM_SLEEP_MS_MAX;
-use crate::wire::{Stage, TaskExit};
+use crate::wire::{EndNotes, Stage, TaskExit};
 
 /// Milliseconds between two looks for processes that are to be killed.
 const SWEEP_MS: u64 = 20;
@@ -175,6 +175,7 @@ impl Run<'_> {
             }
             Happened::Told(JobWord::Step(progress)) => self.progress = Some(progress),
             Happened::Told(JobWord::GpuUse(milli)) => self.gpu_milli = Some(milli),
+            Happened::OutputLost(fault) => self.link.lost(fault),
             Happened::Empty => {}
         }
     }
@@ -206,7 +207,9 @@ impl Run<'_> {
             }
         }
         self.started.groups.iter().for_each(|group| _ = group.remove());
-        Stage::Ended { exits: self.exits, interrupted: self.interrupted, gpu_milli: self.gpu_milli }
+        let notes = EndNotes { lost_bytes: self.started.losses.bytes() };
+        let Run { exits, interrupted, gpu_milli, .. } = self;
+        Stage::Ended { exits, interrupted, gpu_milli, notes }
     }
 }
 

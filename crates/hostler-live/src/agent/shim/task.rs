@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::output::{Segments, pump};
+use super::output::{Losses, Segments, pump};
 use super::remnants::{Remnants, TaskPid};
 use super::{Happened, ShimOrder};
 use crate::agent::cgroup::ControlGroup;
@@ -48,6 +49,8 @@ pub(super) struct Started {
     pub pumps: Vec<thread::JoinHandle<()>>,
     /// Their control groups.
     pub groups: Vec<ControlGroup>,
+    /// What of their output could not be written.
+    pub losses: Arc<Losses>,
 }
 
 /// Starts all tasks or none.
@@ -56,7 +59,8 @@ pub(super) fn start(
     folder: &LeaseFolder,
     happened: &SyncSender<Happened>,
 ) -> io::Result<Started> {
-    let mut started = Started { tasks: Vec::new(), pumps: Vec::new(), groups: Vec::new() };
+    let (tasks, pumps, groups) = (Vec::new(), Vec::new(), Vec::new());
+    let mut started = Started { tasks, pumps, groups, losses: Arc::default() };
     let mut stages = Vec::new();
     for task in &shim.order.tasks {
         // A fault drops the stages before it: their pipes end and they leave without having run.
@@ -69,7 +73,8 @@ pub(super) fn start(
     let remnants = Remnants::of(shim, folder, started.tasks.clone());
     write_json(&folder.pids(), &remnants, false)?;
     for (task, child) in stages {
-        started.pumps.extend(release(shim, folder, task, child));
+        let carrier = Carrier { happened: happened.clone(), losses: started.losses.clone() };
+        started.pumps.extend(release(shim, folder, task, child, carrier));
     }
     let happened = happened.clone();
     thread::spawn(move || reap(&happened));
@@ -133,6 +138,7 @@ fn release(
     folder: &LeaseFolder,
     task: &TaskOrder,
     mut child: Child,
+    carrier: Carrier,
 ) -> [thread::JoinHandle<()>; 2] {
     let rank = task.rank;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -144,15 +150,32 @@ fn release(
     };
     let (out, err) = (segments("stdout"), segments("stderr"));
     let variables = serde_json::to_vec(&environment(shim, task)).expect("names are text");
+    let also = carrier.clone();
     let mut stdin = child.stdin.take().expect("the stage was started with pipes");
     let carry = move || {
         // One that was killed meanwhile is seen as an exit. One that is stopped by somebody makes
         // this thread wait, not the shim.
         let _ = stdin.write_all(&variables);
         drop(stdin);
-        pump(stdout, out);
+        also.carry(stdout, out);
     };
-    [thread::spawn(carry), thread::spawn(|| pump(stderr, err))]
+    [thread::spawn(carry), thread::spawn(move || carrier.carry(stderr, err))]
+}
+
+/// What carries output into files needs besides them.
+#[derive(Clone)]
+struct Carrier {
+    happened: SyncSender<Happened>,
+    losses: Arc<Losses>,
+}
+
+impl Carrier {
+    fn carry(&self, stream: impl io::Read, segments: Segments) {
+        pump(stream, segments, &self.losses, |fault| {
+            // A shim that is behind hears of it by the end.
+            let _ = self.happened.try_send(Happened::OutputLost(fault.to_string()));
+        });
+    }
 }
 
 /// Reads off every process that ends below this one, until there is none.

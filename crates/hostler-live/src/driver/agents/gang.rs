@@ -12,6 +12,7 @@ use hostler_core::placement::Lease;
 use hostler_core::units::{Milli, Span, Time};
 
 use super::AgentDriver;
+use super::health::sentence;
 use crate::host::{Desk, Effect};
 use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
 
@@ -29,6 +30,8 @@ pub(super) struct LeaseRun {
     failure: Option<i32>,
     /// What parts that are done used of their GPUs, in thousandths of each.
     used: Vec<u32>,
+    /// Bytes of output that its nodes had no room for.
+    lost_bytes: u64,
     /// When each node was last told something.
     pub(super) told: BTreeMap<NodeId, Time>,
     /// From when and which step on its speed is measured.
@@ -79,6 +82,7 @@ impl LeaseRun {
             stop: lease.stop.map(|stop| stop.how),
             failure: None,
             used: Vec::new(),
+            lost_bytes: 0,
             told: BTreeMap::new(),
             measured_from: None,
         }
@@ -171,15 +175,19 @@ impl AgentDriver {
         };
         let run = self.lease_runs.get_mut(&lease).expect("looked up above");
         match stage {
-            Stage::Ended { exits, interrupted: false, gpu_milli } => {
-                run.failure = run.failure.or(first_failure(&exits));
-                run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
+            Stage::Ended { exits, interrupted, gpu_milli, notes } => {
+                if !interrupted {
+                    run.failure = run.failure.or(first_failure(&exits));
+                    run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
+                }
+                run.lost_bytes = run.lost_bytes.saturating_add(notes.lost_bytes);
             }
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
-                self.note_fault(desk, lease, fault);
+                let fault = sentence(&fault);
+                self.note_fault(desk, lease, &fault);
                 if of_machine {
-                    self.quarantine(desk, node);
+                    self.quarantine(desk, node, format!("a start failed: {fault}"));
                 }
             }
             _ => {}
@@ -200,7 +208,7 @@ impl AgentDriver {
         desk.effect(Effect::Tell(session, message));
     }
 
-    fn note_fault(&mut self, desk: &mut Desk, lease: LeaseId, fault: String) {
+    fn note_fault(&mut self, desk: &mut Desk, lease: LeaseId, fault: &str) {
         let Some(run) = self.lease_runs.get(&lease) else { return };
         if let Some(facts) = desk.job_facts(run.job) {
             facts.reason = format!("its start failed: {fault}");
@@ -282,9 +290,13 @@ impl AgentDriver {
             Outcome::Failed => Span::ZERO,
             Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
         };
-        let job = job.id;
+        let (job, lost_bytes) = (job.id, run.lost_bytes);
+        desk.figures_mut().output_lost_bytes += lost_bytes;
         if let Some(facts) = desk.job_facts(job) {
             facts.exit_code = code;
+            if lost_bytes > 0 {
+                facts.reason = format!("{lost_bytes} bytes of its output are lost: no room for it");
+            }
             desk.job_changed(job);
         }
         if let Some(gpu) = used.filter(|_| outcome == Outcome::Finished) {

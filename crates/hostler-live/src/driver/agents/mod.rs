@@ -98,8 +98,11 @@ struct NodeLive {
     last_session: SessionId,
     last_beat: Time,
     gpu_use: Vec<u8>,
-    /// Until when it gets no jobs because it is in no state to start them.
+    /// Until when it gets no jobs because it is in no state to start them, and what showed that.
     rests_until: Time,
+    rests_for: String,
+    /// Why its agent says that it can start none.
+    unable: Option<String>,
     /// What the machine has become, while leases still rely on what it was.
     changed: Option<Machine>,
     /// The last other agent that wanted to speak for it, and since when.
@@ -119,6 +122,8 @@ impl Agents {
             last_beat: now,
             gpu_use: Vec::new(),
             rests_until: Time::ZERO,
+            rests_for: String::new(),
+            unable: None,
             changed: None,
             challenger: None,
             fence,
@@ -177,9 +182,10 @@ impl AgentDriver {
         let Some(node) = self.agents.sessions.get(&session).copied() else { return };
         match message {
             FromAgent::Hello { .. } => desk.effect(Effect::Close(session)),
-            FromAgent::Beat { number, gpu_use } => {
+            FromAgent::Beat { number, gpu_use, unable } => {
                 let Some(live) = self.agents.nodes.get_mut(&node) else { return };
                 (live.last_beat, live.gpu_use) = (desk.now(), gpu_use);
+                live.unable = unable.map(|fault| health::sentence(&fault));
                 live.gpu_use.truncate(64);
                 if live.fence > self.settings.fence && live.fence_until.is_none() {
                     // Who beats was welcomed, so the agent goes by our fence from here on. A shim
@@ -292,7 +298,8 @@ impl Driver for AgentDriver {
 
     fn node(&self, desk: &Desk, node: NodeId) -> NodeStatus {
         let Some(live) = self.agents.nodes.get(&node) else {
-            return NodeStatus { silent: true, ..NodeStatus::default() };
+            let reason = "its agent is not connected".to_owned();
+            return NodeStatus { silent: true, reason, ..NodeStatus::default() };
         };
         let silence = desk.now().since(live.last_beat);
         NodeStatus {
@@ -300,6 +307,7 @@ impl Driver for AgentDriver {
             silence,
             silent: silence >= self.settings.silent,
             gpu_use: live.gpu_use.clone(),
+            reason: self.why_it_rests(desk, live),
         }
     }
 

@@ -44,7 +44,8 @@ impl AgentDriver {
         jobs.insert(job);
         if jobs.len() >= JOBS_IN_A_ROW {
             self.failed_starts.0.remove(&node);
-            self.quarantine(desk, node);
+            let why = format!("{JOBS_IN_A_ROW} jobs in a row could not start there");
+            self.quarantine(desk, node, why);
         }
     }
 }
