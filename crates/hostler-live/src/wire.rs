@@ -64,6 +64,9 @@ pub enum FromAgent {
         offset: u64,
         /// The piece; bytes that are not UTF-8 are replaced.
         text: String,
+        /// The piece as it is, in base64, where the text is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base64: Option<String>,
         /// Bytes that it stands for.
         bytes: u64,
         /// Whether the stream has ended and this was its last piece.
@@ -273,6 +276,12 @@ pub enum Stage {
         #[serde(default)]
         of_machine: bool,
     },
+    /// Nothing of it runs, nothing ever did, and nothing would on another try: the job names what
+    /// is not there.
+    Impossible {
+        /// Why.
+        fault: String,
+    },
     /// Nothing of it runs any more.
     Ended {
         /// How each task ended, in the order in which they did.
@@ -298,6 +307,23 @@ pub struct EndNotes {
     /// Bytes of output that could not be written.
     #[serde(default)]
     pub lost_bytes: u64,
+    /// When the last task ended, by the clocks of the machine; for the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Moment>,
+    /// Milliseconds from then to when this was sent; for the daemon, whose clock is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ago_ms: Option<u64>,
+}
+
+/// A moment by the clocks of one machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// The start of the machine from which the first clock counts.
+    pub boot: String,
+    /// Milliseconds since then.
+    pub boot_ms: u64,
+    /// Milliseconds since the epoch, for when the machine was started again.
+    pub unix_ms: u64,
 }
 
 /// How one task ended.

@@ -149,8 +149,11 @@ impl Launcher {
             let workdir = self.data.job(order.job);
             give(&workdir, user.as_ref())?;
             workdir
-        } else {
+        } else if Path::new(&order.workdir).is_absolute() {
             PathBuf::from(&order.workdir)
+        } else {
+            let fault = format!("its folder `{}` is not named from `/` on", order.workdir);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         };
         Ok(ShimOrder {
             workdir,

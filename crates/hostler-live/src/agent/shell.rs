@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use hostler_core::id::LeaseId;
 
 use super::AgentError;
-use super::clock::{boot_ms, until};
+use super::clock::{ago_ms, boot_ms, until};
 use super::core::{AgentCore, AgentEffect, AgentInput};
 use super::folder::{LeaseFolder, overwrite, write_json};
 use super::journal::Journal;
@@ -20,7 +20,7 @@ use super::launch::Launcher;
 use super::output::{Piece, read_piece};
 use super::shim::StopTold;
 use crate::limits::OUTPUT_LEASES_MAX;
-use crate::wire::{FromAgent, Stream};
+use crate::wire::{FromAgent, Stage, Stream};
 
 /// Things that wait for the agent; senders wait beyond that.
 pub(super) const INBOX_MAX: usize = 4096;
@@ -177,7 +177,8 @@ impl Shell {
         self.watched.entry(lease).or_default().clone()
     }
 
-    fn send(&mut self, session: u64, message: FromAgent) {
+    fn send(&mut self, session: u64, mut message: FromAgent) {
+        tell_ages(&mut message);
         let Some((_, sender)) = self.session.as_ref().filter(|(current, _)| *current == session)
         else {
             return;
@@ -210,6 +211,20 @@ impl Shell {
     }
 }
 
+/// Says how long ago leases ended: the daemon has another clock.
+fn tell_ages(message: &mut FromAgent) {
+    let reports = match message {
+        FromAgent::Hello { held, .. } => held.as_mut_slice(),
+        FromAgent::Report(report) => std::slice::from_mut(report),
+        FromAgent::Beat { .. } | FromAgent::Progress { .. } | FromAgent::Output { .. } => &mut [],
+    };
+    for report in reports {
+        if let Stage::Ended { notes, .. } = &mut report.stage {
+            notes.ago_ms = notes.ended.take().map(|moment| ago_ms(&moment));
+        }
+    }
+}
+
 /// Keeps the output of a lease that is over and drops the rest, secrets first.
 fn tidy(folder: &LeaseFolder, oldest: Option<LeaseFolder>) {
     for file in [folder.order(), folder.pids(), folder.socket()] {
@@ -239,9 +254,9 @@ impl Read {
                 (Piece { at_end: true, ..Piece::default() }, Some(fault))
             }
         };
-        let Piece { offset, text, bytes, at_end } = piece;
+        let Piece { offset, text, base64, bytes, at_end } = piece;
         let last = fault.is_some() || (self.ended && at_end);
-        FromAgent::Output { request: self.request, offset, text, bytes, last, fault }
+        FromAgent::Output { request: self.request, offset, text, base64, bytes, last, fault }
     }
 }
 

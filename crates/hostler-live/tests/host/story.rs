@@ -126,8 +126,11 @@ impl Theatre {
             ["nodes"] => self.show_nodes(),
             [node, "piece", request, text] => {
                 let (request, bytes) = (request.parse().unwrap(), text.len() as u64);
-                let (text, offset, last, fault) = (text.to_string(), 0, true, None);
-                self.said(node, FromAgent::Output { request, offset, text, bytes, last, fault });
+                let (text, base64, offset) = (text.to_string(), None, 0);
+                let (last, fault) = (true, None);
+                let message =
+                    FromAgent::Output { request, offset, text, base64, bytes, last, fault };
+                self.said(node, message);
             }
             ["old", node, "beat"] => {
                 let message = FromAgent::Beat { number: 1, gpu_use: vec![], unable: None };

@@ -7,7 +7,9 @@
 mod harness;
 
 mod copies;
+mod ends;
 mod gang;
+mod output;
 mod preemption;
 mod progress;
 mod stores;

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use hostler_core::decision::StopHow;
@@ -167,13 +168,31 @@ pub fn main(path: &Path) -> io::Result<()> {
         Ok(started) => run::until_over(&shim, started, &link, &inbox),
         Err(fault) => {
             task::remove_groups(&shim);
-            let own_folder = shim.order.workdir.is_empty();
-            let of_machine = folder::is_of_machine(fault.kind(), own_folder);
-            Stage::NotStarted { fault: fault.to_string(), of_machine }
+            not_started(&shim, &fault)
         }
     };
     finish(&folder, &link, stage);
     Ok(())
+}
+
+/// What a start that failed means. A folder that the job named and that is not there, or not for
+/// it, is not there on the next try either.
+fn not_started(shim: &ShimOrder, fault: &io::Error) -> Stage {
+    let own_folder = shim.order.workdir.is_empty();
+    let of_machine = folder::is_of_machine(fault.kind(), own_folder);
+    let fault = fault.to_string();
+    if !of_machine && !own_folder && is_closed(&shim.workdir, shim.user.as_ref()) {
+        return Stage::Impossible { fault };
+    }
+    Stage::NotStarted { fault, of_machine }
+}
+
+fn is_closed(folder: &Path, user: Option<&JobUser>) -> bool {
+    let enters = match user {
+        Some(user) => user.can_work_in(folder).is_ok(),
+        None => rustix::fs::access(folder, Access::EXEC_OK).is_ok(),
+    };
+    !folder.is_dir() || !enters
 }
 
 /// Takes the lock of a lease that is not over. Who holds it may write its end, nobody else.

@@ -32,6 +32,8 @@ pub(super) struct LeaseRun {
     used: Vec<u32>,
     /// Bytes of output that its nodes had no room for.
     lost_bytes: u64,
+    /// When the last of its tasks that are over ended, which is before it was heard.
+    ended: Option<Time>,
     /// When each node was last told something.
     pub(super) told: BTreeMap<NodeId, Time>,
     /// From when and which step on its speed is measured.
@@ -51,6 +53,8 @@ pub(super) enum PartStage {
     NotStarted,
     /// Nothing ever ran, and nothing else would: the machine is at fault.
     Unable,
+    /// Nothing ever ran, and never would: the job is at fault.
+    Impossible,
     /// The tasks came to their own end; whether all were successful.
     Done(bool),
     /// The tasks were ended from outside.
@@ -65,6 +69,7 @@ impl PartStage {
             PartStage::Ordered | PartStage::Starting | PartStage::Running => false,
             PartStage::NotStarted
             | PartStage::Unable
+            | PartStage::Impossible
             | PartStage::Done(_)
             | PartStage::Interrupted(_)
             | PartStage::Gone => true,
@@ -83,6 +88,7 @@ impl LeaseRun {
             failure: None,
             used: Vec::new(),
             lost_bytes: 0,
+            ended: None,
             told: BTreeMap::new(),
             measured_from: None,
         }
@@ -167,6 +173,7 @@ impl AgentDriver {
             Stage::Running => PartStage::Running,
             Stage::NotStarted { of_machine: true, .. } => PartStage::Unable,
             Stage::NotStarted { .. } => PartStage::NotStarted,
+            Stage::Impossible { .. } => PartStage::Impossible,
             Stage::Ended { exits, interrupted, .. } if *interrupted => {
                 PartStage::Interrupted(first_failure(exits))
             }
@@ -181,7 +188,11 @@ impl AgentDriver {
                     run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
                 }
                 run.lost_bytes = run.lost_bytes.saturating_add(notes.lost_bytes);
+                let ago = Span::from_millis(notes.ago_ms.unwrap_or(0));
+                let ended = Time(desk.now().0.saturating_sub(ago.0));
+                run.ended = run.ended.max(Some(ended));
             }
+            Stage::Impossible { fault } => self.note_fault(desk, lease, &sentence(&fault)),
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
                 let fault = sentence(&fault);
@@ -202,7 +213,9 @@ impl AgentDriver {
             Stage::Starting | Stage::Running => {
                 ToAgent::Stop { lease, how: StopHow::Kill, grace_ms: 0 }
             }
-            Stage::NotStarted { .. } | Stage::Ended { .. } => ToAgent::Forget { lease },
+            Stage::NotStarted { .. } | Stage::Impossible { .. } | Stage::Ended { .. } => {
+                ToAgent::Forget { lease }
+            }
             Stage::Unknown => return,
         };
         desk.effect(Effect::Tell(session, message));
@@ -263,12 +276,14 @@ impl AgentDriver {
         let Some(known) = desk.state().lease(lease) else { return };
         let run = self.lease_runs.get(&lease).expect("the caller looked it up");
         let job = desk.state().job(known.job).expect("a lease belongs to a job");
-        let believed = known.believed_done(desk.now());
+        // What was heard late was not done longer. Nothing ends before it began.
+        let ended = run.ended.unwrap_or(desk.now()).max(known.started.unwrap_or(Time::ZERO));
+        let believed = known.believed_done(ended);
         let gone = run.any(|part| *part == PartStage::Gone);
         let outcome = if gone {
             // What the others did when a part of them vanished says nothing about the job.
             Outcome::Interrupted
-        } else if run.failure.is_some() {
+        } else if run.failure.is_some() || run.any(|part| *part == PartStage::Impossible) {
             Outcome::Failed
         } else if run.all(|part| *part == PartStage::Done(true)) {
             Outcome::Finished
@@ -299,10 +314,16 @@ impl AgentDriver {
             }
             desk.job_changed(job);
         }
+        if outcome != Outcome::Interrupted {
+            desk.job_ended_at(job, ended);
+        }
+        let at_fault = self.nodes_with(lease, &PartStage::Impossible);
         if let Some(gpu) = used.filter(|_| outcome == Outcome::Finished) {
             self.fact(desk, Event::Used { lease, gpu });
         }
         self.fact(desk, Event::Stopped { lease, outcome, done, lost });
+        // One after the other cannot start where a folder of all machines is missing.
+        at_fault.into_iter().for_each(|node| self.blame(desk, node, job));
     }
 
     /// Tells a node again what it did not confirm: a message may be lost without the connection.

@@ -200,8 +200,8 @@ impl AgentDriver {
             FromAgent::Progress { lease, step, total, saved } => {
                 self.progress(desk, node, lease, step, total, saved);
             }
-            FromAgent::Output { request, offset, text, bytes, last, fault } => {
-                let piece = crate::host::OutputPiece { offset, text, bytes, last };
+            FromAgent::Output { request, offset, text, base64, bytes, last, fault } => {
+                let piece = crate::host::OutputPiece { offset, text, base64, bytes, last };
                 self.reads.answer(desk, session, request, fault.map_or(Ok(piece), Err));
             }
         }
