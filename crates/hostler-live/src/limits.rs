@@ -41,6 +41,9 @@ pub const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
 /// with all of them fits a message.
 pub const LEASES_MAX: usize = 8192;
 
+/// Bytes of the names by which an agent is told from its copies: two numbers and a path.
+pub const INSTANCE_BYTES_MAX: usize = 1024;
+
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 

@@ -39,6 +39,9 @@ pub enum FromAgent {
         number: u64,
         /// Present use of its GPUs in per cent, where it can be read.
         gpu_use: Vec<u8>,
+        /// Why it can start no job now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unable: Option<String>,
     },
     /// A lease changed; repeated until it is forgotten.
     Report(LeaseReport),
@@ -61,6 +64,9 @@ pub enum FromAgent {
         offset: u64,
         /// The piece; bytes that are not UTF-8 are replaced.
         text: String,
+        /// The piece as it is, in base64, where the text is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base64: Option<String>,
         /// Bytes that it stands for.
         bytes: u64,
         /// Whether the stream has ended and this was its last piece.
@@ -146,6 +152,50 @@ pub struct Machine {
     pub gpus: u32,
     /// Rack, for locality.
     pub rack: u32,
+    /// Which of all agents that may show this node's token it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
+}
+
+/// What tells an agent from one whose folder is a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Changes with every start of the machine.
+    pub boot: String,
+    /// The installation of its system; empty where it has no number.
+    pub machine: String,
+    /// Path of the data folder.
+    pub folder: String,
+    /// The file system that the folder is on, until the machine is started again.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// What two agents with one token are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinship {
+    /// They have one folder, whose lock lets only one of them live.
+    Same,
+    /// The machine was started again, or is the copy of another.
+    Restarted,
+    /// Another folder or machine.
+    Strange,
+}
+
+impl Instance {
+    /// What this one is to the one that spoke before.
+    pub fn kinship(&self, before: &Instance) -> Kinship {
+        let at = |it: &Instance| (it.boot.clone(), it.device, it.inode);
+        let lasting = |it: &Instance| (it.machine.clone(), it.folder.clone(), it.inode);
+        if at(self) == at(before) && self.machine == before.machine {
+            Kinship::Same
+        } else if self.boot != before.boot && lasting(self) == lasting(before) {
+            Kinship::Restarted
+        } else {
+            Kinship::Strange
+        }
+    }
 }
 
 /// The tasks of one lease on one node.
@@ -229,6 +279,12 @@ pub enum Stage {
         #[serde(default)]
         of_machine: bool,
     },
+    /// Nothing of it runs, nothing ever did, and nothing would on another try: the job names what
+    /// is not there.
+    Impossible {
+        /// Why.
+        fault: String,
+    },
     /// Nothing of it runs any more.
     Ended {
         /// How each task ended, in the order in which they did.
@@ -240,9 +296,37 @@ pub enum Stage {
         /// or it was measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gpu_milli: Option<u32>,
+        /// What else is to be told.
+        #[serde(default)]
+        notes: EndNotes,
     },
     /// The agent holds nothing of this name: it never came, or was forgotten.
     Unknown,
+}
+
+/// What else is known of how the tasks of a lease on one node ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndNotes {
+    /// Bytes of output that could not be written.
+    #[serde(default)]
+    pub lost_bytes: u64,
+    /// When the last task ended, by the clocks of the machine; for the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Moment>,
+    /// Milliseconds from then to when this was sent; for the daemon, whose clock is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ago_ms: Option<u64>,
+}
+
+/// A moment by the clocks of one machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// The start of the machine from which the first clock counts.
+    pub boot: String,
+    /// Milliseconds since then.
+    pub boot_ms: u64,
+    /// Milliseconds since the epoch, for when the machine was started again.
+    pub unix_ms: u64,
 }
 
 /// How one task ended.

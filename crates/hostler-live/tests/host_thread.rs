@@ -21,7 +21,9 @@ use hostler_live::server::rate::Rate;
 use hostler_live::server::{self, Certificate};
 use hostler_live::store::memory::{Disk, Failure};
 use hostler_live::store::{self, HistoryFilter, Role, Store, StoreError};
-use hostler_live::wire::{FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskExit, ToAgent};
+use hostler_live::wire::{
+    EndNotes, FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskExit, ToAgent,
+};
 
 /// Longer than anything here takes, on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -57,6 +59,7 @@ fn machine() -> Machine {
         gpu_mem_mib: 1000,
         gpus: 8,
         rack: 0,
+        instance: None,
     }
 }
 
@@ -68,7 +71,12 @@ async fn agent(handle: HostHandle, token: u32) {
     while let Some(message) = link.messages.recv().await {
         if let ToAgent::Start(order) = message {
             let exits = vec![TaskExit { rank: 0, code: Some(0), signal: None }];
-            let stage = Stage::Ended { exits, interrupted: false, gpu_milli: None };
+            let stage = Stage::Ended {
+                exits,
+                interrupted: false,
+                gpu_milli: None,
+                notes: EndNotes::default(),
+            };
             let report = FromAgent::Report(LeaseReport { lease: order.lease, stage });
             if voice.said(report).await.is_err() {
                 return;

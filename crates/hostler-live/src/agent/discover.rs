@@ -34,6 +34,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         gpu_mem_mib: kind.mem_mib,
         gpus: kind.count,
         rack: said.rack,
+        instance: None,
     }
 }
 

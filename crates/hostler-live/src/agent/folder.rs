@@ -13,7 +13,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -21,6 +21,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use hostler_core::id::{JobId, LeaseId};
+
+use super::processes;
+use crate::wire::Instance;
 
 /// Bytes of the data folder's path: names of sockets below it end at 107.
 pub const DATA_PATH_BYTES_MAX: usize = 72;
@@ -51,6 +54,19 @@ impl DataFolder {
     /// The folder itself.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What tells an agent on this folder from one on a copy of it.
+    pub fn instance(&self) -> io::Result<Instance> {
+        let metadata = std::fs::metadata(&self.path)?;
+        let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        Ok(Instance {
+            boot: processes::boot_id(),
+            machine: machine.trim().to_owned(),
+            folder: self.path.display().to_string(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
     }
 
     /// The journal of leases.

@@ -23,7 +23,7 @@ use super::shell::Incoming;
 use super::shim::{Remnants, ShimOrder, kill_remnants};
 use super::user::{JobUser, JobUsers};
 use crate::limits::{OUTPUT_SEGMENT_BYTES, OUTPUT_SEGMENTS_MAX};
-use crate::wire::{Stage, StartOrder};
+use crate::wire::{EndNotes, Stage, StartOrder};
 
 /// Milliseconds between two looks at a shim that says nothing.
 const LOOK_MS: u64 = 1000;
@@ -123,6 +123,9 @@ impl Launcher {
         DirBuilder::new().mode(0o711).create(folder.path())?;
         let shim = self.order(order, &folder)?;
         write_json(&folder.order(), &shim, false)?;
+        // What was open when the agent was started, or what a library of its GPUs opened, is no
+        // business of jobs.
+        close_fds::set_fds_cloexec_threadsafe(3, &[]);
         // By this name it is the same program even after another was installed.
         Command::new("/proc/self/exe")
             .arg0("hostler")
@@ -148,8 +151,11 @@ impl Launcher {
             let workdir = self.data.job(order.job);
             give(&workdir, user.as_ref())?;
             workdir
-        } else {
+        } else if Path::new(&order.workdir).is_absolute() {
             PathBuf::from(&order.workdir)
+        } else {
+            let fault = format!("its folder `{}` is not named from `/` on", order.workdir);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         };
         Ok(ShimOrder {
             workdir,
@@ -207,6 +213,7 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
         return Ok(Some(stage));
     }
     let remnants: Option<Remnants> = read_json(&folder.pids());
+    let remnants = remnants.filter(|remnants| remnants.is_of(folder));
     if !remnants.is_none_or(|remnants| kill_remnants(&remnants)) {
         return Err(io::Error::other("processes of a killed shim do not end"));
     }
@@ -215,5 +222,10 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
 }
 
 fn interrupted() -> Stage {
-    Stage::Ended { exits: Vec::new(), interrupted: true, gpu_milli: None }
+    Stage::Ended {
+        exits: Vec::new(),
+        interrupted: true,
+        gpu_milli: None,
+        notes: EndNotes::default(),
+    }
 }

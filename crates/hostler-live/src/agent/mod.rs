@@ -19,6 +19,7 @@ pub mod output;
 pub mod place;
 mod processes;
 pub mod progress;
+mod room;
 mod sampling;
 mod script;
 mod shell;
@@ -33,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::FlockOperation;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use self::core::AgentCore;
@@ -124,17 +125,20 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     check_user(&data, &jobs)?;
     let log = shims_log(&data).map_err(cannot)?;
     let journal = Journal::open(&data.journal()).map_err(cannot)?;
-    let machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
+    let mut machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
+    machine.instance = Some(data.instance().map_err(cannot)?);
     tracing::info!(?machine, "agent");
     let (inbox, incoming) = mpsc::channel(INBOX_MAX);
     let _shims = Aborts(shims::listen(&data.agent_socket(), inbox.clone()).map_err(cannot)?);
     let (mut core, first) = AgentCore::open(machine, journal);
     data.last_job().into_iter().for_each(|job| core.has_files_of(job));
     let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
-    let leases = data.path().join("leases");
+    let (folder, leases) = (data.path().to_owned(), data.path().join("leases"));
     let launcher = Launcher { data, log, jobs, cgroup, mps_pipes, inbox: inbox.clone() };
     let _sampling = Aborts(tokio::spawn(sampling::sample(gpus, leases, inbox.clone())));
-    let shell = Shell::new(core, Arc::new(launcher));
+    let asked = Arc::new(Notify::new());
+    let _room = Aborts(tokio::spawn(room::watch(folder, asked.clone(), inbox.clone())));
+    let shell = Shell::new(core, Arc::new(launcher), asked);
     // Whoever ends first says why; the other is dropped.
     Err(tokio::select! {
         fault = shell.run(first, incoming) => fault,

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use data_encoding::BASE64;
+
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::wire::Stream;
 
@@ -14,6 +16,8 @@ pub struct Piece {
     pub offset: u64,
     /// The piece; bytes that are not UTF-8 are replaced.
     pub text: String,
+    /// The piece as it is, in base64, where the text is not.
+    pub base64: Option<String>,
     /// Bytes that it stands for.
     pub bytes: u64,
     /// Whether it reaches the end of what is written.
@@ -51,12 +55,25 @@ fn try_read(folder: &Path, rank: u32, stream: Stream, offset: i64) -> io::Result
         let from = offset.saturating_sub(segment.begin);
         segment.read(from, OUTPUT_BYTES_MAX - bytes.len(), &mut bytes)?;
     }
-    let at_end = offset + bytes.len() as u64 >= end;
-    if !at_end || bytes.len() == OUTPUT_BYTES_MAX {
+    let reaches_end = |bytes: &[u8]| offset + bytes.len() as u64 >= end;
+    if !reaches_end(&bytes) || bytes.len() == OUTPUT_BYTES_MAX {
         cut_at_character(&mut bytes);
     }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Piece { offset, text, bytes: bytes.len() as u64, at_end })
+    let at_end = reaches_end(&bytes);
+    let length = bytes.len() as u64;
+    let (text, base64) = words(bytes);
+    Ok(Piece { offset, text, base64, bytes: length, at_end })
+}
+
+/// Bytes as text, and as they are where text cannot tell them.
+pub fn words(bytes: Vec<u8>) -> (String, Option<String>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(fault) => {
+            let text = String::from_utf8_lossy(fault.as_bytes()).into_owned();
+            (text, Some(BASE64.encode(fault.as_bytes())))
+        }
+    }
 }
 
 struct Segment {

@@ -52,10 +52,18 @@ pub fn below(root: u32, all: &[Process]) -> Vec<Process> {
 
 /// Whether a process has a handler for a signal.
 pub fn catches(pid: u32, signal: Signal) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let mask = mask.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (signal.as_raw() - 1)) != 0
+    signals(&pid.to_string(), "SigCgt:") & (1 << (signal.as_raw() - 1)) != 0
+}
+
+/// The signals that this process ignores; the first is the lowest bit.
+pub fn ignored() -> u64 {
+    signals("self", "SigIgn:")
+}
+
+fn signals(process: &str, kind: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix(kind));
+    mask.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Whether a process was started with a variable of this value, as far as it may be read.

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use hostler_core::id::LeaseId;
 
 use super::AgentError;
-use super::clock::{boot_ms, until};
+use super::clock::{ago_ms, boot_ms, until};
 use super::core::{AgentCore, AgentEffect, AgentInput};
 use super::folder::{LeaseFolder, overwrite, write_json};
 use super::journal::Journal;
@@ -20,7 +20,7 @@ use super::launch::Launcher;
 use super::output::{Piece, read_piece};
 use super::shim::StopTold;
 use crate::limits::OUTPUT_LEASES_MAX;
-use crate::wire::{FromAgent, Stream};
+use crate::wire::{FromAgent, Stage, Stream};
 
 /// Things that wait for the agent; senders wait beyond that.
 pub(super) const INBOX_MAX: usize = 4096;
@@ -40,6 +40,8 @@ pub(super) enum Incoming {
     Connected { session: u64, sender: mpsc::Sender<FromAgent> },
     /// A shim can be told something.
     ShimCame { lease: LeaseId, sender: mpsc::Sender<StopTold> },
+    /// Output of a job cannot be written.
+    OutputLost { lease: LeaseId, fault: String },
     /// A shim is gone, or was too slow.
     ShimLeft { lease: LeaseId },
 }
@@ -54,16 +56,18 @@ pub(super) struct Shell {
     watched: BTreeMap<LeaseId, Arc<Notify>>,
     /// Folders that are kept for their output only.
     over: BTreeSet<LeaseId>,
+    /// Asks whether the disk takes anything.
+    room: Arc<Notify>,
 }
 
 impl Shell {
-    pub fn new(core: AgentCore<Journal>, launcher: Arc<Launcher>) -> Shell {
+    pub fn new(core: AgentCore<Journal>, launcher: Arc<Launcher>, room: Arc<Notify>) -> Shell {
         let (shims, watched) = (BTreeMap::new(), BTreeMap::new());
         let mut over = folders(&launcher.data.path().join("leases"));
         core.held().for_each(|report| _ = over.remove(&report.lease));
         // An agent that died just after it forgot a lease left its environment here.
         over.iter().for_each(|lease| tidy(&launcher.data.lease(*lease), None));
-        Shell { core, launcher, session: None, shims, watched, over }
+        Shell { core, launcher, session: None, shims, watched, over, room }
     }
 
     /// Works until the daemon refuses this agent for good.
@@ -108,6 +112,11 @@ impl Shell {
             }
             Incoming::ShimCame { lease, sender } => {
                 self.shims.insert(lease, sender);
+                None
+            }
+            Incoming::OutputLost { lease, fault } => {
+                tracing::error!(lease = lease.0, fault, "output of a job is lost");
+                self.room.notify_one();
                 None
             }
             Incoming::ShimLeft { lease } => {
@@ -168,7 +177,8 @@ impl Shell {
         self.watched.entry(lease).or_default().clone()
     }
 
-    fn send(&mut self, session: u64, message: FromAgent) {
+    fn send(&mut self, session: u64, mut message: FromAgent) {
+        tell_ages(&mut message);
         let Some((_, sender)) = self.session.as_ref().filter(|(current, _)| *current == session)
         else {
             return;
@@ -201,6 +211,20 @@ impl Shell {
     }
 }
 
+/// Says how long ago leases ended: the daemon has another clock.
+fn tell_ages(message: &mut FromAgent) {
+    let reports = match message {
+        FromAgent::Hello { held, .. } => held.as_mut_slice(),
+        FromAgent::Report(report) => std::slice::from_mut(report),
+        FromAgent::Beat { .. } | FromAgent::Progress { .. } | FromAgent::Output { .. } => &mut [],
+    };
+    for report in reports {
+        if let Stage::Ended { notes, .. } = &mut report.stage {
+            notes.ago_ms = notes.ended.take().map(|moment| ago_ms(&moment));
+        }
+    }
+}
+
 /// Keeps the output of a lease that is over and drops the rest, secrets first.
 fn tidy(folder: &LeaseFolder, oldest: Option<LeaseFolder>) {
     for file in [folder.order(), folder.pids(), folder.socket()] {
@@ -230,9 +254,9 @@ impl Read {
                 (Piece { at_end: true, ..Piece::default() }, Some(fault))
             }
         };
-        let Piece { offset, text, bytes, at_end } = piece;
+        let Piece { offset, text, base64, bytes, at_end } = piece;
         let last = fault.is_some() || (self.ended && at_end);
-        FromAgent::Output { request: self.request, offset, text, bytes, last, fault }
+        FromAgent::Output { request: self.request, offset, text, base64, bytes, last, fault }
     }
 }
 

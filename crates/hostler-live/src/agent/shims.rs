@@ -62,11 +62,13 @@ async fn follow(stream: UnixStream, inbox: &mpsc::Sender<Incoming>) -> Option<()
             Ok(_) => serde_json::from_str::<FromShim>(&line),
         };
         let Ok(message) = message else { break };
-        let (FromShim::Stands { lease, .. } | FromShim::Progress { lease, .. }) = message;
+        let (FromShim::Stands { lease, .. }
+        | FromShim::Progress { lease, .. }
+        | FromShim::OutputLost { lease, .. }) = message;
         if known.replace(lease).is_none() {
             inbox.send(Incoming::ShimCame { lease, sender: sender.clone() }).await.ok()?;
         }
-        inbox.send(Incoming::Happened(input(message))).await.ok()?;
+        inbox.send(incoming(message)).await.ok()?;
     }
     match known {
         Some(lease) => inbox.send(Incoming::ShimLeft { lease }).await.ok(),
@@ -74,12 +76,13 @@ async fn follow(stream: UnixStream, inbox: &mpsc::Sender<Incoming>) -> Option<()
     }
 }
 
-fn input(message: FromShim) -> AgentInput {
+fn incoming(message: FromShim) -> Incoming {
     match message {
-        FromShim::Stands { lease, stage } => AgentInput::Seen { lease, stage },
+        FromShim::Stands { lease, stage } => Incoming::Happened(AgentInput::Seen { lease, stage }),
         FromShim::Progress { lease, progress } => {
             let super::shim::Progress { step, total, saved } = progress;
-            AgentInput::Progress { lease, step, total, saved }
+            Incoming::Happened(AgentInput::Progress { lease, step, total, saved })
         }
+        FromShim::OutputLost { lease, fault } => Incoming::OutputLost { lease, fault },
     }
 }

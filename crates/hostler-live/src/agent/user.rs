@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +43,14 @@ impl JobUser {
             program.uid(self.uid).gid(self.gid);
         }
         program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        program.status().map(drop)
+        let mut run = || {
+            // A job of this user that still runs could take the program over.
+            rustix::thread::set_no_new_privs(true)?;
+            program.status().map(drop)
+        };
+        // A thread of its own: what it gives up is gone for good.
+        thread::scope(|scope| scope.spawn(&mut run).join())
+            .unwrap_or_else(|_| Err(io::Error::other("cannot look into the folder")))
     }
 }
 

@@ -102,4 +102,6 @@ pub struct NodeStatus {
     pub silent: bool,
     /// Use of each GPU in per cent, where it can be read.
     pub gpu_use: Vec<u8>,
+    /// Why it gets no jobs, besides what a person wants; empty when it does.
+    pub reason: String,
 }

@@ -129,6 +129,13 @@ impl Desk {
         self.jobs.get_mut(&job.0).map(|live| &mut live.row.facts)
     }
 
+    /// A job that ends now ended at this moment, as far as its machine knows.
+    pub fn job_ended_at(&mut self, job: JobId, ended: Time) {
+        if let Some(live) = self.jobs.get_mut(&job.0) {
+            live.ended = Some(ended.min(self.now));
+        }
+    }
+
     /// People are to see what was noted about a job.
     pub fn job_changed(&mut self, job: JobId) {
         if let Some(live) = self.jobs.get_mut(&job.0) {

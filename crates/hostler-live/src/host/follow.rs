@@ -113,7 +113,8 @@ impl Desk {
             Ending::TimedOut => JobState::TimedOut,
             Ending::Rejected => JobState::Rejected,
         };
-        live.row.ended = Some(self.now.0);
+        let began = live.row.facts.started.unwrap_or(live.row.submitted);
+        live.row.ended = Some(live.ended.map_or(self.now.0, |ended| ended.0.max(began)));
         live.row.version = self.next_change();
         self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);
         self.draft.touched.remove(&job.id.0);

@@ -3,6 +3,7 @@
 //! Plain data: the host itself has no sockets, threads or clocks. Secrets never come here; the
 //! border hashes them first.
 
+use data_encoding::BASE64;
 use hostler_core::event::Event;
 use hostler_core::verify::Violation;
 use serde::{Deserialize, Serialize};
@@ -220,10 +221,27 @@ pub struct OutputPiece {
     pub offset: u64,
     /// The piece; bytes that are not UTF-8 are replaced.
     pub text: String,
+    /// The piece as it is, in base64, where the text is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
     /// Bytes that it stands for.
     pub bytes: u64,
     /// Whether the stream has ended and this was its last piece.
     pub last: bool,
+}
+
+impl OutputPiece {
+    /// The piece as the job wrote it.
+    pub fn raw(&self) -> Vec<u8> {
+        let raw = self.base64.as_ref().and_then(|text| BASE64.decode(text.as_bytes()).ok());
+        raw.unwrap_or_else(|| self.text.clone().into_bytes())
+    }
+
+    /// The same piece with other content.
+    pub fn set_raw(&mut self, raw: Vec<u8>) {
+        self.bytes = raw.len() as u64;
+        (self.text, self.base64) = crate::agent::output::words(raw);
+    }
 }
 
 /// Something that those who watch may want to know.

@@ -7,6 +7,7 @@ use hostler_core::event::Event;
 use hostler_core::gate::{ArrayLimit, Gate};
 use hostler_core::id::JobId;
 use hostler_core::job::{JobSpec, Phase};
+use hostler_core::units::Time;
 use sha2::{Digest, Sha256};
 
 use super::request::{check_texts, spec_of};
@@ -23,11 +24,13 @@ pub(super) struct LiveJob {
     pub(super) is_new: bool,
     /// Whether it changed besides its state.
     pub(super) changed: bool,
+    /// When it ended, where that was before it was heard.
+    pub(super) ended: Option<Time>,
 }
 
 impl LiveJob {
     pub(super) fn new(row: JobRow) -> LiveJob {
-        LiveJob { row, is_new: false, changed: false }
+        LiveJob { row, is_new: false, changed: false, ended: None }
     }
 }
 

@@ -8,8 +8,9 @@ use hostler_core::units::{Mib, Milli};
 
 use super::request::check_name;
 use super::{Change, Changed, Desk, Effect};
+use crate::limits::INSTANCE_BYTES_MAX;
 use crate::store::{NodeRow, Row};
-use crate::wire::Machine;
+use crate::wire::{Instance, Machine};
 
 impl Desk {
     /// A node by its name.
@@ -101,9 +102,14 @@ fn check_words(machine: &Machine) -> Result<(), String> {
     if machine.gpus > 0 {
         check_name("gpu_model", &machine.gpu_model).map_err(|fault| fault.to_string())?;
     }
-    match machine.address.contains(char::is_control) {
-        true => Err(format!("its address makes no sense: {:?}", machine.address)),
-        false => Ok(()),
+    if machine.address.contains(char::is_control) {
+        return Err(format!("its address makes no sense: {:?}", machine.address));
+    }
+    let Some(Instance { boot, machine, folder, .. }) = &machine.instance else { return Ok(()) };
+    // They are kept with the node.
+    match boot.len() + machine.len() + folder.len() <= INSTANCE_BYTES_MAX {
+        true => Ok(()),
+        false => Err(format!("the names of its instance have over {INSTANCE_BYTES_MAX} bytes")),
     }
 }
 
@@ -133,6 +139,7 @@ mod tests {
             gpu_mem_mib: 1000,
             gpus: u32::from(!model.is_empty()),
             rack: 0,
+            instance: None,
         };
         assert_eq!(check_words(&machine("NVIDIA H100 80GB HBM3", "10.0.0.1")), Ok(()));
         assert_eq!(check_words(&machine("", "fd00::1")), Ok(()));

@@ -151,6 +151,10 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
             return Err(invalid("command", "command, folder or variables hold a zero byte".into()));
         }
     }
+    if !request.workdir.is_empty() && !request.workdir.starts_with('/') {
+        let fault = format!("`{}`; name the folder from `/` on", request.workdir.escape_debug());
+        return Err(invalid("workdir", fault));
+    }
     if bytes > COMMAND_BYTES_MAX {
         let fault = format!(
             "command, script and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}"

@@ -21,9 +21,12 @@ use crate::wire::Machine;
 pub struct NodeView {
     /// Its name.
     pub name: String,
-    /// `up`, `draining` (a person said so), `silent` (its agent does not answer), `resting` (job
-    /// after job could not start there, or its agent has not connected yet) or `down`.
+    /// `up`, `draining` (a person said so), `silent` (its agent does not answer), `resting` (it
+    /// cannot start jobs, or its agent has not connected yet) or `down`.
     pub health: String,
+    /// Why it gets no jobs, besides what a person said; empty when it does.
+    #[serde(default)]
+    pub reason: String,
     /// Whether its agent is connected.
     pub connected: bool,
     /// Seconds since its agent was last heard.
@@ -223,6 +226,7 @@ impl Host {
         NodeView {
             name: machine.name.clone(),
             health: self.desk.node_health(id, status.silent).to_owned(),
+            reason: status.reason,
             connected: status.connected,
             silent_secs: status.silence.secs_f64(),
             cpus: f64::from(node.spec.cpu.0) / 1000.0,

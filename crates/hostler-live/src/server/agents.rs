@@ -60,7 +60,7 @@ async fn carry(
     let voice = link.voice();
     tracing::info!(node = who.user, "an agent connected");
     tokio::select! {
-        () = send_all(sink, &mut link.messages) => {}
+        () = send_all(sink, &mut link.messages, &who.user) => {}
         () = receive_all(stream, voice) => {}
         _ = stop.wait_for(|stop| *stop) => {}
     }
@@ -82,8 +82,15 @@ async fn greet(
     host.connect_agent(who.token, protocol, machine, held, last_job).await.ok()
 }
 
-async fn send_all(mut sink: SplitSink<WebSocket, Message>, messages: &mut mpsc::Receiver<ToAgent>) {
+async fn send_all(
+    mut sink: SplitSink<WebSocket, Message>,
+    messages: &mut mpsc::Receiver<ToAgent>,
+    node: &str,
+) {
     while let Some(message) = messages.recv().await {
+        if let ToAgent::Refused { fault, .. } = &message {
+            tracing::warn!(node, fault, "an agent is refused");
+        }
         let text = serde_json::to_string(&message).expect("keys of messages are text");
         if sink.feed(Message::text(text)).await.is_err() {
             return;

@@ -80,6 +80,9 @@ fn page(measured: &Measured) -> String {
     page.value("policy_violations_total", "counter", "Rules that policies broke.", violations);
     let given_up = figures.nodes_given_up as f64;
     page.value("nodes_given_up_total", "counter", "Nodes given up as silent.", given_up);
+    let lost = figures.output_lost_bytes as f64;
+    let help = "Bytes of output that nodes had no room for.";
+    page.value("output_lost_bytes_total", "counter", help, lost);
     page.value(
         "log_records",
         "gauge",

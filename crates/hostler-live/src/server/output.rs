@@ -64,6 +64,7 @@ pub async fn output(
                 let piece = OutputPiece {
                     offset: u64::try_from(offset).unwrap_or(0),
                     text: String::new(),
+                    base64: None,
                     bytes: 0,
                     last: false,
                 };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hostler_core::id::LeaseId;
 use hostler_live::agent::core::{AgentCore, Alive, MemoryDisk};
-use hostler_live::wire::{Machine, Stage, StartOrder, TaskExit};
+use hostler_live::wire::{EndNotes, Machine, Stage, StartOrder, TaskExit};
 
 use super::network::Dice;
 
@@ -72,7 +72,12 @@ impl Shim {
             code: Some(self.code),
             signal: None,
         });
-        Stage::Ended { exits: exits.collect(), interrupted: false, gpu_milli: None }
+        Stage::Ended {
+            exits: exits.collect(),
+            interrupted: false,
+            gpu_milli: None,
+            notes: EndNotes::default(),
+        }
     }
 
     /// How its tasks end when they are killed.
@@ -82,13 +87,23 @@ impl Shim {
             code: None,
             signal: Some(15),
         });
-        Stage::Ended { exits: exits.collect(), interrupted: true, gpu_milli: None }
+        Stage::Ended {
+            exits: exits.collect(),
+            interrupted: true,
+            gpu_milli: None,
+            notes: EndNotes::default(),
+        }
     }
 }
 
 /// What is known of a lease whose shim left no record.
 pub fn nothing_left() -> Stage {
-    Stage::Ended { exits: Vec::new(), interrupted: true, gpu_milli: None }
+    Stage::Ended {
+        exits: Vec::new(),
+        interrupted: true,
+        gpu_milli: None,
+        notes: EndNotes::default(),
+    }
 }
 
 impl Node {
@@ -102,6 +117,7 @@ impl Node {
             gpu_mem_mib: 16_000,
             gpus,
             rack: 0,
+            instance: None,
         };
         Node {
             number,

@@ -20,12 +20,14 @@ use hostler_live::job::{JobAction, JobRequest, JobView};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
-    FromAgent, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, Stream, TaskExit, ToAgent,
+    EndNotes, FromAgent, Instance, LeaseReport, Machine, PROTOCOL, Stage, StartOrder, Stream,
+    TaskExit, ToAgent,
 };
 
 /// Plays a story and compares what the daemon did.
 ///
-/// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, `lose NODE`,
+/// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, the same
+/// with `from FOLDER@BOOT` instead of files, `lose NODE`,
 /// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
 /// `running`, `ended CODE [USED]`, `killed`, `faulty` or `unknown`; a command such as
 /// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
@@ -60,6 +62,8 @@ struct Theatre {
     /// What a solver is at work on.
     question: Option<(u64, Result<SolverQuestion, Violation>)>,
     next: u64,
+    /// Which agent joins.
+    instance: Option<Instance>,
 }
 
 impl Theatre {
@@ -68,13 +72,19 @@ impl Theatre {
         let host = open(&disk, 0, 900);
         let (sessions, old, tokens) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (text, question, backup) = (String::new(), None, Disk::default());
-        Theatre { text, now: 0, disk, backup, host, sessions, old, tokens, question, next: 0 }
+        let (now, next, instance) = (0, 0, None);
+        Theatre { text, now, disk, backup, host, sessions, old, tokens, question, next, instance }
     }
 
     fn line(&mut self, words: &[&str]) {
         match words {
             ["join", node, gpus, "files", job, held @ ..] => {
                 self.join(node, gpus.parse().unwrap(), held, job.parse().ok().map(JobId));
+            }
+            ["join", node, gpus, "from", instance, held @ ..] => {
+                self.instance = Some(instance_of(instance));
+                self.join(node, gpus.parse().unwrap(), held, None);
+                self.instance = None;
             }
             ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held, None),
             ["lose", node] => {
@@ -119,14 +129,19 @@ impl Theatre {
             ["nodes"] => self.show_nodes(),
             [node, "piece", request, text] => {
                 let (request, bytes) = (request.parse().unwrap(), text.len() as u64);
-                let (text, offset, last, fault) = (text.to_string(), 0, true, None);
-                self.said(node, FromAgent::Output { request, offset, text, bytes, last, fault });
+                let (text, base64, offset) = (text.to_string(), None, 0);
+                let (last, fault) = (true, None);
+                let message =
+                    FromAgent::Output { request, offset, text, base64, bytes, last, fault };
+                self.said(node, message);
             }
             ["old", node, "beat"] => {
-                let message = FromAgent::Beat { number: 1, gpu_use: vec![] };
+                let message = FromAgent::Beat { number: 1, gpu_use: vec![], unable: None };
                 self.play(AgentWord::Said { session: self.old[*node], message }.into());
             }
-            [node, "beat"] => self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![] }),
+            [node, "beat"] => {
+                self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![], unable: None })
+            }
             [node, "step", lease, step, total] => {
                 let (lease, step) = (LeaseId(lease.parse().unwrap()), step.parse().unwrap());
                 let (total, saved) = (total.parse().ok(), true);
@@ -219,6 +234,7 @@ impl Theatre {
             gpu_mem_mib: if gpus > 0 { 16_000 } else { 0 },
             gpus,
             rack: 0,
+            instance: self.instance.clone(),
         };
         let (protocol, held) = (PROTOCOL, held.collect());
         self.play(
@@ -390,15 +406,18 @@ fn report(lease: &str, stage: &[&str]) -> LeaseReport {
         ["running"] => Stage::Running,
         ["ended", code] => {
             let exits = exit(code.parse().ok(), None);
-            Stage::Ended { exits, interrupted: false, gpu_milli: None }
+            Stage::Ended { exits, interrupted: false, gpu_milli: None, notes: EndNotes::default() }
         }
         ["ended", code, used] => {
             let (exits, gpu_milli) = (exit(code.parse().ok(), None), used.parse().ok());
-            Stage::Ended { exits, interrupted: false, gpu_milli }
+            Stage::Ended { exits, interrupted: false, gpu_milli, notes: EndNotes::default() }
         }
-        ["killed"] => {
-            Stage::Ended { exits: exit(None, Some(15)), interrupted: true, gpu_milli: None }
-        }
+        ["killed"] => Stage::Ended {
+            exits: exit(None, Some(15)),
+            interrupted: true,
+            gpu_milli: None,
+            notes: EndNotes::default(),
+        },
         ["faulty"] => Stage::NotStarted { fault: "no such program".to_owned(), of_machine: false },
         ["unable"] => Stage::NotStarted { fault: "disk full".to_owned(), of_machine: true },
         ["unknown"] => Stage::Unknown,
@@ -430,6 +449,18 @@ fn show_order(order: &StartOrder) -> String {
         tasks.join(" "),
         order.world_size
     )
+}
+
+/// The agent of `FOLDER@BOOT`.
+fn instance_of(text: &str) -> Instance {
+    let (folder, boot) = text.split_once('@').unwrap();
+    Instance {
+        boot: boot.to_owned(),
+        machine: "machine".to_owned(),
+        folder: folder.to_owned(),
+        device: boot.len() as u64,
+        inode: folder.bytes().map(u64::from).sum(),
+    }
 }
 
 fn show_answer(text: &mut String, answer: &Answer) {

@@ -10,7 +10,7 @@ use hostler_core::id::LeaseId;
 use hostler_live::api::{Accepted, Enrolled, MadeToken};
 use hostler_live::host::hash_of;
 use hostler_live::wire::{
-    AGENT_PATH, FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskExit, ToAgent,
+    AGENT_PATH, EndNotes, FromAgent, LeaseReport, Machine, PROTOCOL, Stage, TaskExit, ToAgent,
 };
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -158,6 +158,7 @@ fn machine(name: String, number: u32) -> Machine {
         gpu_mem_mib: 32 << 10,
         gpus: 8,
         rack: number / 32,
+        instance: None,
     }
 }
 
@@ -199,12 +200,12 @@ impl Node {
                 Some(lease) = told.recv() => {
                     self.ended.fetch_add(1, Ordering::Relaxed);
                     let exits = vec![TaskExit { rank: 0, code: Some(0), signal: None }];
-                    let stage = Stage::Ended { exits, interrupted: false, gpu_milli: None };
+                    let stage = Stage::Ended { exits, interrupted: false, gpu_milli: None, notes: EndNotes::default() };
                     Some(FromAgent::Report(LeaseReport { lease, stage }))
                 }
                 _ = beats.tick() => {
                     number += 1;
-                    Some(FromAgent::Beat { number, gpu_use: Vec::new() })
+                    Some(FromAgent::Beat { number, gpu_use: Vec::new(), unable: None })
                 }
             };
             if let Some(said) = said

@@ -145,6 +145,8 @@ fn read(
     loop {
         let output = ask(client, args, stream, offset, restart, args.options.follow)?;
         let (last, bytes) = (output.piece.last, output.piece.bytes);
+        let begin = if restart == Some(output.restart) { offset } else { 0 };
+        tell_gap(stream, u64::try_from(begin).unwrap_or(0), output.piece.offset);
         // The output of another start is read from its beginning.
         (offset, restart) = (end_of(&output), Some(output.restart));
         each(output)?;
@@ -152,6 +154,15 @@ fn read(
             return Ok(());
         }
     }
+}
+
+/// Says what is missing between what was asked for and what came: nodes keep the end of a long
+/// stream only.
+fn tell_gap(stream: Stream, asked: u64, came: u64) {
+    let Some(gone) = came.checked_sub(asked).filter(|gone| *gone > 0) else { return };
+    let which = if asked == 0 { "the first" } else { "here," };
+    let name = name(stream);
+    say(format!("{which} {gone} bytes of {name} are gone: its node keeps the newest part only"));
 }
 
 /// The last lines of a stream as it is now, as one piece. Goes back piece by piece until there are
@@ -179,13 +190,15 @@ fn tail(client: &mut Client, args: &Asked, stream: Stream, lines: usize) -> Resu
         }
     }
     let mut whole = first;
+    let mut raw = whole.piece.raw();
     while !whole.piece.last && end_of(&whole) < end {
         let next = ask(client, args, stream, end_of(&whole), Some(whole.restart), false)?;
         let (ended, last) = (next.piece.bytes == 0, next.piece.last);
         if next.restart != whole.restart {
             whole = next;
+            raw = whole.piece.raw();
         } else {
-            whole.piece.text.push_str(&next.piece.text);
+            raw.extend(next.piece.raw());
             whole.piece.bytes += next.piece.bytes;
             whole.piece.last = last;
         }
@@ -193,21 +206,18 @@ fn tail(client: &mut Client, args: &Asked, stream: Stream, lines: usize) -> Resu
             break;
         }
     }
-    whole.piece.text = last_lines(&whole.piece.text, lines).to_owned();
-    // How many bytes a text had that was none is not known: the piece then tells where it was cut
-    // from. Its end is right in both cases.
-    if !whole.piece.text.contains(char::REPLACEMENT_CHARACTER) {
-        let bytes = whole.piece.text.len() as u64;
-        whole.piece.offset += whole.piece.bytes.saturating_sub(bytes);
-        whole.piece.bytes = bytes;
-    }
+    let (end, kept) = (whole.piece.offset + whole.piece.bytes, last_lines(&raw, lines).to_vec());
+    whole.piece.set_raw(kept);
+    // An agent of before replaces what is no text, and by more bytes.
+    whole.piece.offset = end.saturating_sub(whole.piece.bytes);
     Ok(whole)
 }
 
 /// The last lines of a text; one without an end counts, too.
-fn last_lines(text: &str, lines: usize) -> &str {
-    let ended = text.strip_suffix('\n').unwrap_or(text);
-    match ended.rmatch_indices('\n').nth(lines.saturating_sub(1)) {
+fn last_lines(text: &[u8], lines: usize) -> &[u8] {
+    let ended = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut breaks = ended.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    match breaks.nth(lines.saturating_sub(1)) {
         Some((at, _)) => &text[at + 1..],
         None => text,
     }
@@ -302,7 +312,7 @@ impl Printer {
             let marked = marked(&mut self.before, &output.piece.text);
             std::io::stderr().write_all(marked.as_bytes())?;
         } else {
-            out.write_all(output.piece.text.as_bytes())?;
+            out.write_all(&output.piece.raw())?;
         }
         out.flush()?;
         Ok(())
@@ -349,7 +359,9 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_counted_with_and_without_an_end() {
-        let last = |text, lines| last_lines(text, lines);
+        let last = |text: &'static str, lines| {
+            std::str::from_utf8(last_lines(text.as_bytes(), lines)).unwrap()
+        };
         assert_eq!(last("a\nb\nc\n", 2), "b\nc\n");
         assert_eq!(last("a\nb\nc", 2), "b\nc");
         assert_eq!(last("a\nb\nc", 3), "a\nb\nc");

@@ -14,7 +14,11 @@ pub fn run(args: &Nodes) -> Result<()> {
     if args.json {
         return print_json(&nodes);
     }
-    Ok(print(nodes_table(&nodes))?)
+    print(nodes_table(&nodes))?;
+    for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
+        print(format!("{} gets no jobs: {}", node.name, node.reason))?;
+    }
+    Ok(())
 }
 
 /// Nodes as a table.

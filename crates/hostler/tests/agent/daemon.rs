@@ -39,7 +39,12 @@ impl Fake {
 
     /// An agent without leases in a control group of its own.
     pub fn in_group(group: &Path) -> Fake {
-        Fake::start_agent(&[], 30_000, Some(group))
+        Fake::after(&format!("echo $$ > {}/cgroup.procs", group.display()))
+    }
+
+    /// An agent without leases that a shell becomes after these commands.
+    pub fn after(commands: &str) -> Fake {
+        Fake::start_agent(&[], 30_000, Some(commands))
     }
 
     /// An agent without leases that is told this fence.
@@ -47,12 +52,12 @@ impl Fake {
         Fake::start_agent(options, fence_ms, None)
     }
 
-    fn start_agent(options: &[&str], fence_ms: u64, group: Option<&Path>) -> Fake {
+    fn start_agent(options: &[&str], fence_ms: u64, before: Option<&str>) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let data = tempfile::Builder::new().prefix("hostler-").tempdir().unwrap();
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let agent = spawn(&listener, data.path(), &options, group);
+        let agent = spawn(&listener, data.path(), &options, before);
         let (socket, answers) = (None, true);
         let mut fake = Fake { listener, socket, agent, data, options, fence_ms, answers };
         assert_eq!(fake.welcome(), []);
@@ -202,17 +207,16 @@ impl Drop for Fake {
     }
 }
 
-fn spawn(listener: &TcpListener, data: &Path, options: &[String], group: Option<&Path>) -> Child {
+fn spawn(listener: &TcpListener, data: &Path, options: &[String], before: Option<&str>) -> Child {
     // As if it had enrolled before: the daemon that the test plays only speaks of leases.
     std::fs::set_permissions(data, Permissions::from_mode(0o711)).unwrap();
     std::fs::write(data.join("token"), "secret-of-the-agent").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     let program = env!("CARGO_BIN_EXE_hostler");
     let mut command = Command::new(program);
-    if let Some(group) = group {
+    if let Some(before) = before {
         command = Command::new("sh");
-        let enter = format!("echo $$ > {}/cgroup.procs; exec \"$0\" \"$@\"", group.display());
-        command.args(["-c", &enter, program]);
+        command.args(["-c", &format!("{before}; exec \"$0\" \"$@\""), program]);
     }
     command
         .args(["agent", "--server", &server, "--name", "n", "--data"])

@@ -9,4 +9,5 @@ mod adopt;
 mod apart;
 mod daemon;
 mod end;
+mod rights;
 mod start;

@@ -296,18 +296,23 @@ impl Cluster {
     }
 
     pub fn spawn_agent(&mut self, number: usize) {
+        let process = self.spawn_agent_on(number, &self.agents[number].name);
+        self.agents[number].process = Some(process);
+    }
+
+    /// Starts the agent of a node on another folder.
+    pub fn spawn_agent_on(&self, number: usize, data: &str) -> Guarded {
         let agent = &self.agents[number];
         let access = self.access();
         let server = agent.server.clone().unwrap_or_else(|| access.server.to_string());
         let mut command = self.command(&agent.before);
-        command.args(["agent", "--server", &server, "--name", &agent.name, "--data", &agent.name]);
+        command.args(["agent", "--server", &server, "--name", &agent.name, "--data", data]);
         command.args(&agent.options).env("HOSTLER_TOKEN", &agent.token);
         if let Some(fingerprint) = &access.fingerprint {
             command.args(["--fingerprint", fingerprint]);
         }
-        let log = self.log(&agent.name);
-        command.stdout(Stdio::null()).stderr(log);
-        self.agents[number].process = Some(Guarded::spawn(&mut command));
+        command.stdout(Stdio::null()).stderr(self.log(data));
+        Guarded::spawn(&mut command)
     }
 
     pub fn kill_agent(&mut self, number: usize) {

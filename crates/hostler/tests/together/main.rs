@@ -6,7 +6,10 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod copies;
+mod ends;
 mod gang;
+mod output;
 mod preemption;
 mod progress;
 mod stores;

@@ -84,6 +84,9 @@ fn order(stage: &Stage) -> u8 {
     match stage {
         Stage::Starting => 0,
         Stage::Running => 1,
-        Stage::NotStarted { .. } | Stage::Ended { .. } | Stage::Unknown => 2,
+        Stage::NotStarted { .. }
+        | Stage::Impossible { .. }
+        | Stage::Ended { .. }
+        | Stage::Unknown => 2,
     }
 }

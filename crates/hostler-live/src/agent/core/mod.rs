@@ -68,6 +68,8 @@ pub enum AgentInput {
     GpuUse(Vec<u8>),
     /// What leases use of each GPU that they have was measured, in thousandths.
     LeaseUse(Vec<(LeaseId, u32)>),
+    /// Why no job can be started here from now on; none when they can again.
+    Unable(Option<String>),
     /// Time passed.
     Tick,
 }
@@ -144,6 +146,8 @@ pub struct AgentCore<D> {
     session: Option<Session>,
     alive: Option<Alive>,
     gpu_use: Vec<u8>,
+    /// Why no job can be started here.
+    unable: Option<String>,
     /// The highest job that there are files of.
     last_job: Option<JobId>,
     /// Whether something was written that is not synced.
@@ -163,6 +167,7 @@ impl<D: LeaseDisk> AgentCore<D> {
             session: None,
             alive: None,
             gpu_use: Vec::new(),
+            unable: None,
             last_job: None,
             unsynced: false,
         };
@@ -224,6 +229,7 @@ impl<D: LeaseDisk> AgentCore<D> {
                 self.send(progress, effects);
             }
             AgentInput::GpuUse(gpu_use) => self.gpu_use = gpu_use,
+            AgentInput::Unable(unable) => self.unable = unable,
             AgentInput::LeaseUse(samples) => {
                 for (lease, milli) in samples {
                     self.leases.get_mut(&lease).into_iter().for_each(|held| held.sampled(milli));
@@ -325,6 +331,10 @@ impl<D: LeaseDisk> AgentCore<D> {
             let fault = format!("this machine holds {LEASES_MAX} leases already");
             return self.seen(lease, Stage::NotStarted { fault, of_machine: true }, effects);
         }
+        if let Some(fault) = self.unable.clone() {
+            // It was never taken on: only the daemon's word is needed to forget it.
+            return self.seen(lease, Stage::NotStarted { fault, of_machine: true }, effects);
+        }
         match self.disk.accept(lease) {
             Ok(()) => {
                 self.unsynced = true;
@@ -390,8 +400,8 @@ impl<D: LeaseDisk> AgentCore<D> {
             return;
         }
         let Some(beat) = session.beat(now_ms) else { return };
-        let gpu_use = self.gpu_use.clone();
-        let message = FromAgent::Beat { number: beat, gpu_use };
+        let (gpu_use, unable) = (self.gpu_use.clone(), self.unable.clone());
+        let message = FromAgent::Beat { number: beat, gpu_use, unable };
         effects.push(AgentEffect::Send { session: number, message });
         for (lease, held) in &mut self.leases {
             if held.is_due() {

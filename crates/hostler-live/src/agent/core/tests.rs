@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use hostler_core::id::{JobId, NodeId};
 
 use super::*;
-use crate::wire::TaskExit;
+use crate::wire::{EndNotes, TaskExit};
 
 /// Plays lines like `1200 start 7`; a line `crash` drops the agent, `power` also what was not
 /// synced, `full` fills the disk. Prints what the agent does.
@@ -63,11 +63,21 @@ fn input(words: &[&str]) -> AgentInput {
         }
         ["ends", name, code] => {
             let exit = TaskExit { rank: 0, code: Some(code.parse().unwrap()), signal: None };
-            let stage = Stage::Ended { exits: vec![exit], interrupted: false, gpu_milli: None };
+            let stage = Stage::Ended {
+                exits: vec![exit],
+                interrupted: false,
+                gpu_milli: None,
+                notes: EndNotes::default(),
+            };
             return AgentInput::Seen { lease: lease(name), stage };
         }
         ["gone", name] => {
-            let stage = Stage::Ended { exits: vec![], interrupted: true, gpu_milli: None };
+            let stage = Stage::Ended {
+                exits: vec![],
+                interrupted: true,
+                gpu_milli: None,
+                notes: EndNotes::default(),
+            };
             return AgentInput::Seen { lease: lease(name), stage };
         }
         [_, "welcome"] => ToAgent::Welcome { node: NodeId(0), beat_ms: 1000, fence_ms: 10_000 },
@@ -99,7 +109,9 @@ fn show(effect: &AgentEffect) -> String {
                 format!("{session} hello [{}]{jobs}", held.join(", "))
             }
             FromAgent::Report(report) => format!("{session} report {}", show_report(report)),
-            FromAgent::Beat { number, gpu_use } => format!("{session} beat {number} {gpu_use:?}"),
+            FromAgent::Beat { number, gpu_use, .. } => {
+                format!("{session} beat {number} {gpu_use:?}")
+            }
             FromAgent::Progress { lease, step, .. } => format!("{session} {lease:?} step {step}"),
             FromAgent::Output { .. } => panic!("the core reads no output"),
         },
@@ -110,7 +122,7 @@ fn show(effect: &AgentEffect) -> String {
 
 fn show_report(report: &LeaseReport) -> String {
     let stage = match &report.stage {
-        Stage::Ended { exits, interrupted, gpu_milli } => {
+        Stage::Ended { exits, interrupted, gpu_milli, .. } => {
             let codes: Vec<_> = exits.iter().filter_map(|exit| exit.code).collect();
             let used = gpu_milli.map_or_else(String::new, |milli| format!(" used {milli}"));
             format!("ended {codes:?}{}{used}", if *interrupted { " interrupted" } else { "" })
@@ -130,6 +142,7 @@ fn machine() -> Machine {
         gpu_mem_mib: 0,
         gpus: 0,
         rack: 0,
+        instance: None,
     }
 }
 

@@ -66,6 +66,11 @@ impl Link {
         state.progress = Some(progress);
         state.send(&FromShim::Progress { lease: self.lease, progress });
     }
+
+    /// Says that output cannot be written.
+    pub fn lost(&self, fault: String) {
+        lock(&self.state).send(&FromShim::OutputLost { lease: self.lease, fault });
+    }
 }
 
 impl State {

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod remnants;
 mod run;
+mod signals;
 mod task;
 #[cfg(test)]
 pub(super) mod tests;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use hostler_core::decision::StopHow;
@@ -93,6 +95,13 @@ pub enum FromShim {
         /// How far.
         progress: Progress,
     },
+    /// Output could not be written, for the first time.
+    OutputLost {
+        /// The lease.
+        lease: LeaseId,
+        /// Why.
+        fault: String,
+    },
 }
 
 /// What the agent says to a shim: end the tasks.
@@ -135,11 +144,16 @@ enum Happened {
     Stop(StopTold),
     /// The job told something.
     Told(JobWord),
+    /// Output could not be written.
+    OutputLost(String),
 }
 
 /// Runs the lease of a folder to its end. Does nothing when another shim has it or it is over.
 pub fn main(path: &Path) -> io::Result<()> {
     let folder = LeaseFolder::at(path);
+    // Before there is a process of the job's user: others of that user could take it over.
+    rustix::thread::set_no_new_privs(true)?;
+    signals::catch_ignored()?;
     // A shim that was started from a shell to look at it leads a group already; that is no harm.
     let _ = rustix::process::setsid();
     let Some(_lock) = take_over(&folder)? else { return Ok(()) };
@@ -154,13 +168,31 @@ pub fn main(path: &Path) -> io::Result<()> {
         Ok(started) => run::until_over(&shim, started, &link, &inbox),
         Err(fault) => {
             task::remove_groups(&shim);
-            let own_folder = shim.order.workdir.is_empty();
-            let of_machine = folder::is_of_machine(fault.kind(), own_folder);
-            Stage::NotStarted { fault: fault.to_string(), of_machine }
+            not_started(&shim, &fault)
         }
     };
     finish(&folder, &link, stage);
     Ok(())
+}
+
+/// What a start that failed means. A folder that the job named and that is not there, or not for
+/// it, is not there on the next try either.
+fn not_started(shim: &ShimOrder, fault: &io::Error) -> Stage {
+    let own_folder = shim.order.workdir.is_empty();
+    let of_machine = folder::is_of_machine(fault.kind(), own_folder);
+    let fault = fault.to_string();
+    if !of_machine && !own_folder && is_closed(&shim.workdir, shim.user.as_ref()) {
+        return Stage::Impossible { fault };
+    }
+    Stage::NotStarted { fault, of_machine }
+}
+
+fn is_closed(folder: &Path, user: Option<&JobUser>) -> bool {
+    let enters = match user {
+        Some(user) => user.can_work_in(folder).is_ok(),
+        None => rustix::fs::access(folder, Access::EXEC_OK).is_ok(),
+    };
+    !folder.is_dir() || !enters
 }
 
 /// Takes the lock of a lease that is not over. Who holds it may write its end, nobody else.

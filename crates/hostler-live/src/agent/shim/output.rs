@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes one stream.
 #[derive(Debug)]
@@ -31,17 +32,29 @@ impl Segments {
         self
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let limit = self.limit;
-            let (_, length, file) = self.segment()?;
-            let room = usize::try_from(limit - *length).unwrap_or(usize::MAX);
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            file.write_all(now)?;
-            *length += now.len() as u64;
-            bytes = later;
+    /// Writes as much as there is room for; gives how much that was, and why not more.
+    fn write(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.write_some(&bytes[written..]) {
+                Ok(count) => written += count,
+                Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
+                Err(fault) => return (written, Some(fault)),
+            }
         }
-        Ok(())
+        (written, None)
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let limit = self.limit;
+        let (_, length, file) = self.segment()?;
+        let room = usize::try_from(limit - *length).unwrap_or(usize::MAX);
+        let count = file.write(&bytes[..room.min(bytes.len())])?;
+        *length += count as u64;
+        match count {
+            0 => Err(io::ErrorKind::StorageFull.into()),
+            count => Ok(count),
+        }
     }
 
     /// The file with room in it.
@@ -70,18 +83,79 @@ impl Segments {
     }
 }
 
-/// Carries a stream into files until it ends. What a full disk does not take is lost; the task is
-/// never made to wait for it.
-pub(super) fn pump(mut stream: impl Read, mut segments: Segments) {
+/// What of the output of a lease could not be written.
+#[derive(Debug, Default)]
+pub(super) struct Losses(AtomicU64);
+
+impl Losses {
+    /// Bytes, of all streams.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Carries a stream into files until it ends. What a full disk does not take is lost, and where it
+/// is missing the stream says so; the task is never made to wait. `tell` hears of the first loss.
+pub(super) fn pump(
+    mut stream: impl Read,
+    mut segments: Segments,
+    losses: &Losses,
+    tell: impl Fn(io::Error),
+) {
     let mut buffer = vec![0; 64 << 10];
+    let mut gap = Gap::default();
     loop {
         match stream.read(&mut buffer) {
-            Ok(0) => return,
+            Ok(0) => break,
             Ok(count) => {
-                let _ = segments.write(&buffer[..count]);
+                let (written, fault) = match gap.close(&mut segments) {
+                    Ok(()) => segments.write(&buffer[..count]),
+                    Err(fault) => (0, Some(fault)),
+                };
+                if let Some(fault) = fault {
+                    let lost = (count - written) as u64;
+                    losses.0.fetch_add(lost, Ordering::Relaxed);
+                    if gap.open(lost, &fault) {
+                        tell(fault);
+                    }
+                }
             }
             Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return,
+            Err(_) => break,
+        }
+    }
+    // If there is no room for that either, the record of the end tells it.
+    let _ = gap.close(&mut segments);
+}
+
+/// A part of a stream that is missing, until that is written in its place.
+#[derive(Debug, Default)]
+struct Gap {
+    bytes: u64,
+    fault: String,
+    told: bool,
+}
+
+impl Gap {
+    /// Begins or widens; says whether it is the first of its stream.
+    fn open(&mut self, bytes: u64, fault: &io::Error) -> bool {
+        self.bytes += bytes;
+        self.fault = fault.to_string();
+        !std::mem::replace(&mut self.told, true)
+    }
+
+    fn close(&mut self, segments: &mut Segments) -> io::Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let Gap { bytes, fault, .. } = self;
+        let line = format!("\n[hostler: {bytes} bytes of output are lost here: {fault}]\n");
+        match segments.write(line.as_bytes()) {
+            (_, None) => {
+                self.bytes = 0;
+                Ok(())
+            }
+            (_, Some(fault)) => Err(fault),
         }
     }
 }
@@ -89,6 +163,6 @@ pub(super) fn pump(mut stream: impl Read, mut segments: Segments) {
 #[cfg(test)]
 impl Segments {
     pub(crate) fn write_for_test(&mut self, bytes: &[u8]) {
-        self.write(bytes).unwrap();
+        assert!(self.write(bytes).1.is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! What a shim leaves behind when it is killed: its tasks die with it, what they started may not.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::ShimOrder;
 use super::task::group_name;
 use crate::agent::cgroup::ControlGroup;
+use crate::agent::folder::LeaseFolder;
 use crate::agent::processes::{self, Process};
 
 /// Looks for remnants before giving up for now.
@@ -30,6 +32,9 @@ pub struct Remnants {
     socket: String,
     /// Control groups.
     groups: Vec<PathBuf>,
+    /// File system and number of the folder that this was written to.
+    #[serde(default)]
+    folder: Option<(u64, u64)>,
 }
 
 /// The first process of a task.
@@ -45,11 +50,18 @@ pub struct TaskPid {
 
 impl Remnants {
     /// Where those of a lease are to be looked for.
-    pub fn of(shim: &ShimOrder, tasks: Vec<TaskPid>) -> Remnants {
+    pub fn of(shim: &ShimOrder, folder: &LeaseFolder, tasks: Vec<TaskPid>) -> Remnants {
         let group = |task: &TaskPid| Some(shim.cgroup.as_ref()?.join(group_name(shim, task.rank)));
         let groups = tasks.iter().filter_map(group).collect();
         let socket = shim.socket.display().to_string();
-        Remnants { boot_id: processes::boot_id(), tasks, socket, groups }
+        let folder = number(folder);
+        Remnants { boot_id: processes::boot_id(), tasks, socket, groups, folder }
+    }
+
+    /// Whether this was written to a folder, and does not lie there as the copy of another: what is
+    /// named in a copy belongs to somebody else.
+    pub fn is_of(&self, folder: &LeaseFolder) -> bool {
+        self.folder.is_none() || self.folder == number(folder)
     }
 
     /// All processes of a lease whose shim runs: the parent of its tasks is it, and takes on
@@ -103,4 +115,9 @@ pub fn kill_remnants(remnants: &Remnants) -> bool {
         thread::sleep(Duration::from_millis(LOOK_MS));
     }
     false
+}
+
+fn number(folder: &LeaseFolder) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(folder.path()).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }

@@ -10,12 +10,12 @@ use hostler_core::decision::StopHow;
 use super::link::Link;
 use super::task::Started;
 use super::{Happened, JobWord, Progress, ShimOrder, StopTold};
-use crate::agent::clock::{boot_ms, until};
+use crate::agent::clock::{boot_ms, moment, until};
 use crate::agent::core::Alive;
 use crate::agent::folder::read_json;
 use crate::agent::processes::{self, Process};
 use crate::limits::SHIM_SLEEP_MS_MAX;
-use crate::wire::{Stage, TaskExit};
+use crate::wire::{EndNotes, Moment, Stage, TaskExit};
 
 /// Milliseconds between two looks for processes that are to be killed.
 const SWEEP_MS: u64 = 20;
@@ -55,6 +55,7 @@ pub(super) fn until_over(
         progress: None,
         progress_at_ms: 0,
         gpu_milli: None,
+        ended: None,
     };
     loop {
         let wake_ms = run.act(boot_ms());
@@ -86,6 +87,8 @@ struct Run<'a> {
     progress_at_ms: u64,
     /// What the job said last that it uses of each of its GPUs.
     gpu_milli: Option<u32>,
+    /// When the last task ended.
+    ended: Option<Moment>,
 }
 
 /// Tasks that are being ended.
@@ -165,6 +168,7 @@ impl Run<'_> {
                 let tasks = &self.started.tasks;
                 let Some(task) = tasks.iter().find(|task| task.pid == pid) else { return };
                 self.exits.push(TaskExit { rank: task.rank, ..exit });
+                self.ended = Some(moment());
                 if exit.code != Some(0) {
                     // A gang without one of its members only waits for it.
                     self.end(boot_ms(), StopHow::Kill, self.shim.order.grace_ms, false);
@@ -175,6 +179,7 @@ impl Run<'_> {
             }
             Happened::Told(JobWord::Step(progress)) => self.progress = Some(progress),
             Happened::Told(JobWord::GpuUse(milli)) => self.gpu_milli = Some(milli),
+            Happened::OutputLost(fault) => self.link.lost(fault),
             Happened::Empty => {}
         }
     }
@@ -206,7 +211,10 @@ impl Run<'_> {
             }
         }
         self.started.groups.iter().for_each(|group| _ = group.remove());
-        Stage::Ended { exits: self.exits, interrupted: self.interrupted, gpu_milli: self.gpu_milli }
+        let lost_bytes = self.started.losses.bytes();
+        let notes = EndNotes { lost_bytes, ended: self.ended, ago_ms: None };
+        let Run { exits, interrupted, gpu_milli, .. } = self;
+        Stage::Ended { exits, interrupted, gpu_milli, notes }
     }
 }
 

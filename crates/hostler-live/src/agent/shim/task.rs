@@ -2,25 +2,31 @@
 //! waits until its number is written down and its limits are set, and becomes the command.
 //!
 //! The stage makes a session of its own and asks the kernel to be killed with the shim. That wish
-//! is lost when a process changes its user, which is why it cannot be made before.
+//! is lost when a process changes its user, which is why it cannot be made before. The variables of
+//! the job come over its standard input: with them in its own environment the job could have its
+//! libraries loaded into this program (`LD_PRELOAD`).
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::output::{Segments, pump};
+use super::output::{Losses, Segments, pump};
 use super::remnants::{Remnants, TaskPid};
 use super::{Happened, ShimOrder};
 use crate::agent::cgroup::ControlGroup;
 use crate::agent::environment::environment;
 use crate::agent::folder::{LeaseFolder, write_json};
 use crate::agent::processes;
+use crate::limits::MESSAGE_BYTES_MAX;
 use crate::wire::{TaskExit, TaskOrder};
 
 /// Exit codes of the stage, as shells use them.
@@ -43,6 +49,8 @@ pub(super) struct Started {
     pub pumps: Vec<thread::JoinHandle<()>>,
     /// Their control groups.
     pub groups: Vec<ControlGroup>,
+    /// What of their output could not be written.
+    pub losses: Arc<Losses>,
 }
 
 /// Starts all tasks or none.
@@ -51,7 +59,8 @@ pub(super) fn start(
     folder: &LeaseFolder,
     happened: &SyncSender<Happened>,
 ) -> io::Result<Started> {
-    let mut started = Started { tasks: Vec::new(), pumps: Vec::new(), groups: Vec::new() };
+    let (tasks, pumps, groups) = (Vec::new(), Vec::new(), Vec::new());
+    let mut started = Started { tasks, pumps, groups, losses: Arc::default() };
     let mut stages = Vec::new();
     for task in &shim.order.tasks {
         // A fault drops the stages before it: their pipes end and they leave without having run.
@@ -59,12 +68,13 @@ pub(super) fn start(
         let seen = processes::process(child.id()).map_or(0, |process| process.started);
         started.tasks.push(TaskPid { rank: task.rank, pid: child.id(), started: seen });
         started.groups.extend(group);
-        stages.push((task.rank, child));
+        stages.push((task, child));
     }
-    let remnants = Remnants::of(shim, started.tasks.clone());
+    let remnants = Remnants::of(shim, folder, started.tasks.clone());
     write_json(&folder.pids(), &remnants, false)?;
-    for (rank, child) in stages {
-        started.pumps.extend(release(shim, folder, rank, child));
+    for (task, child) in stages {
+        let carrier = Carrier { happened: happened.clone(), losses: started.losses.clone() };
+        started.pumps.extend(release(shim, folder, task, child, carrier));
     }
     let happened = happened.clone();
     thread::spawn(move || reap(&happened));
@@ -78,7 +88,8 @@ fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Cont
         .args(["shim", "--task", &std::process::id().to_string(), "--"])
         .args(&shim.order.command)
         .env_clear()
-        .envs(environment(shim, task))
+        // By this it is known as one of the lease from its first moment.
+        .env("HOSTLER_SOCKET", &shim.socket)
         .current_dir(&shim.workdir)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -121,13 +132,15 @@ fn cannot_start(shim: &ShimOrder, fault: &io::Error) -> io::Error {
     io::Error::new(fault.kind(), format!("cannot start in `{folder}` as `{user}`: {fault}"))
 }
 
-/// Lets a stage go on and takes its output.
+/// Lets a stage go on with the variables of its task, and takes its output.
 fn release(
     shim: &ShimOrder,
     folder: &LeaseFolder,
-    rank: u32,
+    task: &TaskOrder,
     mut child: Child,
+    carrier: Carrier,
 ) -> [thread::JoinHandle<()>; 2] {
+    let rank = task.rank;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let stdout = stdout.expect("the stage was started with pipes");
     let stderr = stderr.expect("the stage was started with pipes");
@@ -136,10 +149,33 @@ fn release(
             .keep(shim.segments_max)
     };
     let (out, err) = (segments("stdout"), segments("stderr"));
-    let pumps = [thread::spawn(|| pump(stdout, out)), thread::spawn(|| pump(stderr, err))];
-    // A stage that was killed meanwhile is seen as an exit.
-    let _ = child.stdin.take().expect("the stage was started with pipes").write_all(b"g");
-    pumps
+    let variables = serde_json::to_vec(&environment(shim, task)).expect("names are text");
+    let also = carrier.clone();
+    let mut stdin = child.stdin.take().expect("the stage was started with pipes");
+    let carry = move || {
+        // One that was killed meanwhile is seen as an exit. One that is stopped by somebody makes
+        // this thread wait, not the shim.
+        let _ = stdin.write_all(&variables);
+        drop(stdin);
+        also.carry(stdout, out);
+    };
+    [thread::spawn(carry), thread::spawn(move || carrier.carry(stderr, err))]
+}
+
+/// What carries output into files needs besides them.
+#[derive(Clone)]
+struct Carrier {
+    happened: SyncSender<Happened>,
+    losses: Arc<Losses>,
+}
+
+impl Carrier {
+    fn carry(&self, stream: impl io::Read, segments: Segments) {
+        pump(stream, segments, &self.losses, |fault| {
+            // A shim that is behind hears of it by the end.
+            let _ = self.happened.try_send(Happened::OutputLost(fault.to_string()));
+        });
+    }
 }
 
 /// Reads off every process that ends below this one, until there is none.
@@ -164,8 +200,7 @@ fn exit(status: WaitStatus) -> TaskExit {
 /// The stage: becomes the command once the shim says so. Returns an exit code when that failed.
 pub fn exec(parent: u32, command: &[String]) -> i32 {
     let _ = rustix::process::setsid();
-    // No program that a job runs gives it more rights than it has.
-    if rustix::thread::set_no_new_privs(true).is_err() {
+    if drop_rights().is_err() {
         return NOT_TOLD;
     }
     let bound = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
@@ -177,11 +212,29 @@ pub fn exec(parent: u32, command: &[String]) -> i32 {
     let Some((program, arguments)) = command.split_first() else {
         return CANNOT_RUN;
     };
-    if !matches!(io::stdin().read(&mut [0]), Ok(1)) {
+    // Half of them is no word to go on.
+    let variables = io::stdin().lock().take(MESSAGE_BYTES_MAX as u64);
+    let Ok(variables) = serde_json::from_reader::<_, BTreeMap<String, String>>(variables) else {
         return NOT_TOLD;
-    }
-    let fault = Command::new(program).args(arguments).stdin(Stdio::null()).exec();
+    };
+    let mut task = Command::new(program);
+    let fault = task.args(arguments).env_clear().envs(variables).stdin(Stdio::null()).exec();
     let _ = writeln!(io::stderr(), "hostler: cannot run `{program}`: {fault}");
     let missing = fault.kind() == io::ErrorKind::NotFound;
     if missing { NOT_FOUND } else { CANNOT_RUN }
+}
+
+/// Gives up all that a job must not have. What the shim gave up it does not have either; this holds
+/// for a stage whoever started it.
+fn drop_rights() -> io::Result<()> {
+    // No program that a job runs gives it more rights than it has.
+    rustix::thread::set_no_new_privs(true)?;
+    if !rustix::process::getuid().is_root() {
+        // An agent may have been given some without being root.
+        rustix::thread::clear_ambient_capability_set()?;
+        let none = CapabilitySet::empty();
+        let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        rustix::thread::set_capabilities(None, none)?;
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::limits::{JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX};
 
 use super::AgentDriver;
+use super::copies::Refusal;
 use crate::host::{Desk, Effect, SessionId};
 use crate::wire::{LeaseReport, Machine, PROTOCOL, ToAgent};
 
@@ -29,12 +30,15 @@ impl AgentDriver {
         held: Vec<LeaseReport>,
         last_job: Option<JobId>,
     ) {
-        let admitted = admit(desk, token, protocol, &machine);
-        let known = admitted.and_then(|()| self.skip_leases(desk, &held));
-        match known.and_then(|()| self.skip_jobs(desk, last_job)) {
+        let admitted = admit(desk, token, protocol, &machine).map_err(Refusal::lasting);
+        let alone = admitted.and_then(|()| self.check_copy(desk, &machine));
+        let known = alone
+            .and_then(|()| self.skip_leases(desk, &held).map_err(Refusal::lasting))
+            .and_then(|()| self.skip_jobs(desk, last_job).map_err(Refusal::lasting));
+        match known {
             Ok(()) => self.welcome(desk, session, token, machine, held),
-            Err(fault) => {
-                let refused = ToAgent::Refused { fault, retry: false };
+            Err(Refusal { fault, retry }) => {
+                let refused = ToAgent::Refused { fault, retry };
                 desk.effect(Effect::Tell(session, refused));
                 desk.effect(Effect::Close(session));
             }
@@ -133,10 +137,12 @@ impl AgentDriver {
             let node = desk.state().node(id);
             let (same, busy) = (node.spec == spec, !node.leases.is_empty());
             if same || busy {
-                if row.token != Some(token) || row.machine.address != machine.address {
+                let known = (row.token, &row.machine.address, &row.machine.instance);
+                if known != (Some(token), &machine.address, &machine.instance) {
                     let mut row = row;
                     row.token = Some(token);
                     row.machine.address.clone_from(&machine.address);
+                    row.machine.instance.clone_from(&machine.instance);
                     desk.put_node(row);
                 }
                 let live = self.agents.nodes.get_mut(&id).expect("known nodes are listed");

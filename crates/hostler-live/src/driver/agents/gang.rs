@@ -12,6 +12,7 @@ use hostler_core::placement::Lease;
 use hostler_core::units::{Milli, Span, Time};
 
 use super::AgentDriver;
+use super::health::sentence;
 use crate::host::{Desk, Effect};
 use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
 
@@ -29,6 +30,10 @@ pub(super) struct LeaseRun {
     failure: Option<i32>,
     /// What parts that are done used of their GPUs, in thousandths of each.
     used: Vec<u32>,
+    /// Bytes of output that its nodes had no room for.
+    lost_bytes: u64,
+    /// When the last of its tasks that are over ended, which is before it was heard.
+    ended: Option<Time>,
     /// When each node was last told something.
     pub(super) told: BTreeMap<NodeId, Time>,
     /// From when and which step on its speed is measured.
@@ -48,6 +53,8 @@ pub(super) enum PartStage {
     NotStarted,
     /// Nothing ever ran, and nothing else would: the machine is at fault.
     Unable,
+    /// Nothing ever ran, and never would: the job is at fault.
+    Impossible,
     /// The tasks came to their own end; whether all were successful.
     Done(bool),
     /// The tasks were ended from outside.
@@ -62,6 +69,7 @@ impl PartStage {
             PartStage::Ordered | PartStage::Starting | PartStage::Running => false,
             PartStage::NotStarted
             | PartStage::Unable
+            | PartStage::Impossible
             | PartStage::Done(_)
             | PartStage::Interrupted(_)
             | PartStage::Gone => true,
@@ -79,6 +87,8 @@ impl LeaseRun {
             stop: lease.stop.map(|stop| stop.how),
             failure: None,
             used: Vec::new(),
+            lost_bytes: 0,
+            ended: None,
             told: BTreeMap::new(),
             measured_from: None,
         }
@@ -163,6 +173,7 @@ impl AgentDriver {
             Stage::Running => PartStage::Running,
             Stage::NotStarted { of_machine: true, .. } => PartStage::Unable,
             Stage::NotStarted { .. } => PartStage::NotStarted,
+            Stage::Impossible { .. } => PartStage::Impossible,
             Stage::Ended { exits, interrupted, .. } if *interrupted => {
                 PartStage::Interrupted(first_failure(exits))
             }
@@ -171,15 +182,23 @@ impl AgentDriver {
         };
         let run = self.lease_runs.get_mut(&lease).expect("looked up above");
         match stage {
-            Stage::Ended { exits, interrupted: false, gpu_milli } => {
-                run.failure = run.failure.or(first_failure(&exits));
-                run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
+            Stage::Ended { exits, interrupted, gpu_milli, notes } => {
+                if !interrupted {
+                    run.failure = run.failure.or(first_failure(&exits));
+                    run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
+                }
+                run.lost_bytes = run.lost_bytes.saturating_add(notes.lost_bytes);
+                let ago = Span::from_millis(notes.ago_ms.unwrap_or(0));
+                let ended = Time(desk.now().0.saturating_sub(ago.0));
+                run.ended = run.ended.max(Some(ended));
             }
+            Stage::Impossible { fault } => self.note_fault(desk, lease, &sentence(&fault)),
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
-                self.note_fault(desk, lease, fault);
+                let fault = sentence(&fault);
+                self.note_fault(desk, lease, &fault);
                 if of_machine {
-                    self.quarantine(desk, node);
+                    self.quarantine(desk, node, format!("a start failed: {fault}"));
                 }
             }
             _ => {}
@@ -194,13 +213,15 @@ impl AgentDriver {
             Stage::Starting | Stage::Running => {
                 ToAgent::Stop { lease, how: StopHow::Kill, grace_ms: 0 }
             }
-            Stage::NotStarted { .. } | Stage::Ended { .. } => ToAgent::Forget { lease },
+            Stage::NotStarted { .. } | Stage::Impossible { .. } | Stage::Ended { .. } => {
+                ToAgent::Forget { lease }
+            }
             Stage::Unknown => return,
         };
         desk.effect(Effect::Tell(session, message));
     }
 
-    fn note_fault(&mut self, desk: &mut Desk, lease: LeaseId, fault: String) {
+    fn note_fault(&mut self, desk: &mut Desk, lease: LeaseId, fault: &str) {
         let Some(run) = self.lease_runs.get(&lease) else { return };
         if let Some(facts) = desk.job_facts(run.job) {
             facts.reason = format!("its start failed: {fault}");
@@ -255,12 +276,14 @@ impl AgentDriver {
         let Some(known) = desk.state().lease(lease) else { return };
         let run = self.lease_runs.get(&lease).expect("the caller looked it up");
         let job = desk.state().job(known.job).expect("a lease belongs to a job");
-        let believed = known.believed_done(desk.now());
+        // What was heard late was not done longer. Nothing ends before it began.
+        let ended = run.ended.unwrap_or(desk.now()).max(known.started.unwrap_or(Time::ZERO));
+        let believed = known.believed_done(ended);
         let gone = run.any(|part| *part == PartStage::Gone);
         let outcome = if gone {
             // What the others did when a part of them vanished says nothing about the job.
             Outcome::Interrupted
-        } else if run.failure.is_some() {
+        } else if run.failure.is_some() || run.any(|part| *part == PartStage::Impossible) {
             Outcome::Failed
         } else if run.all(|part| *part == PartStage::Done(true)) {
             Outcome::Finished
@@ -283,15 +306,25 @@ impl AgentDriver {
             Outcome::Failed => Span::ZERO,
             Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
         };
-        let job = job.id;
+        let (job, lost_bytes) = (job.id, run.lost_bytes);
+        desk.figures_mut().output_lost_bytes += lost_bytes;
         if let Some(facts) = desk.job_facts(job) {
             facts.exit_code = code;
+            if lost_bytes > 0 {
+                facts.reason = format!("{lost_bytes} bytes of its output are lost: no room for it");
+            }
             desk.job_changed(job);
         }
+        if outcome != Outcome::Interrupted {
+            desk.job_ended_at(job, ended);
+        }
+        let at_fault = self.nodes_with(lease, &PartStage::Impossible);
         if let Some(gpu) = used.filter(|_| outcome == Outcome::Finished) {
             self.fact(desk, Event::Used { lease, gpu });
         }
         self.fact(desk, Event::Stopped { lease, outcome, done, lost });
+        // One after the other cannot start where a folder of all machines is missing.
+        at_fault.into_iter().for_each(|node| self.blame(desk, node, job));
     }
 
     /// Tells a node again what it did not confirm: a message may be lost without the connection.

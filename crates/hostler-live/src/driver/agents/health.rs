@@ -4,9 +4,12 @@ use hostler_core::cluster::Health;
 use hostler_core::event::Event;
 use hostler_core::id::NodeId;
 
-use super::AgentDriver;
+use super::{AgentDriver, NodeLive};
 use crate::driver::Driver;
 use crate::host::{Desk, Effect, SessionId};
+
+/// Characters of a sentence of an agent that are kept.
+const SENTENCE_CHARS_MAX: usize = 500;
 
 impl AgentDriver {
     /// Brings what the scheduler thinks of a node in line with what it should.
@@ -16,7 +19,7 @@ impl AgentDriver {
             return;
         };
         let silence = desk.now().since(live.last_beat);
-        let unable = desk.now() < live.rests_until;
+        let unable = desk.now() < live.rests_until || live.unable.is_some();
         let silent = silence >= self.settings.silent;
         // Which leases it knows is told by its first words.
         let unheard = live.last_session == SessionId(0);
@@ -40,10 +43,31 @@ impl AgentDriver {
 
     /// A node is in no state to start jobs, and would take the whole queue; it is tried again when
     /// a silent one would have been left alone for as long.
-    pub(super) fn quarantine(&mut self, desk: &mut Desk, id: NodeId) {
+    pub(super) fn quarantine(&mut self, desk: &mut Desk, id: NodeId, why: String) {
         if let Some(live) = self.agents.nodes.get_mut(&id) {
-            live.rests_until = desk.now() + self.settings.silent;
+            (live.rests_until, live.rests_for) = (desk.now() + self.settings.silent, why);
             self.refresh_health(desk, id);
+        }
+    }
+
+    /// Why a node gets no jobs, besides what a person wants.
+    pub(super) fn why_it_rests(&self, desk: &Desk, live: &NodeLive) -> String {
+        let silence = desk.now().since(live.last_beat);
+        if silence >= self.settings.silent {
+            return format!("its agent was not heard for {:.0} s", silence.secs_f64());
+        }
+        if let Some(unable) = &live.unable {
+            return unable.clone();
+        }
+        if desk.now() < live.rests_until {
+            return live.rests_for.clone();
+        }
+        if live.last_session == SessionId(0) {
+            return "its agent has not connected since the daemon was started".to_owned();
+        }
+        match &live.changed {
+            Some(_) => "its machine has changed, and jobs still rely on what it was".to_owned(),
+            None => String::new(),
         }
     }
 
@@ -113,4 +137,9 @@ impl AgentDriver {
             desk.set_fence(ours);
         }
     }
+}
+
+/// What an agent says, as people may see it on a terminal.
+pub(super) fn sentence(said: &str) -> String {
+    said.chars().filter(|letter| !letter.is_control()).take(SENTENCE_CHARS_MAX).collect()
 }

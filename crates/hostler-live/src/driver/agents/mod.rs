@@ -4,6 +4,7 @@
 //! nodes and the longest fence: agents repeat what they know at each connection.
 
 mod admission;
+mod copies;
 mod gang;
 mod health;
 mod orders;
@@ -24,7 +25,7 @@ use hostler_core::units::{Span, Time};
 use super::{Driver, NodeStatus, OutputRead, Word};
 use crate::host::{Desk, Effect, FENCE, HostError, Input, SessionId, Settings};
 use crate::store::NodeRow;
-use crate::wire::{FromAgent, LeaseReport, Machine, ToAgent};
+use crate::wire::{FromAgent, Instance, LeaseReport, Machine, ToAgent};
 
 use gang::LeaseRun;
 use output::Reads;
@@ -98,10 +99,15 @@ struct NodeLive {
     last_session: SessionId,
     last_beat: Time,
     gpu_use: Vec<u8>,
-    /// Until when it gets no jobs because it is in no state to start them.
+    /// Until when it gets no jobs because it is in no state to start them, and what showed that.
     rests_until: Time,
+    rests_for: String,
+    /// Why its agent says that it can start none.
+    unable: Option<String>,
     /// What the machine has become, while leases still rely on what it was.
     changed: Option<Machine>,
+    /// The last other agent that wanted to speak for it, and since when.
+    challenger: Option<(Instance, Time)>,
     /// The longest fence by which its shims may go.
     fence: Span,
     /// When that one has run out for all of them, once the agent has taken on a shorter one.
@@ -117,7 +123,10 @@ impl Agents {
             last_beat: now,
             gpu_use: Vec::new(),
             rests_until: Time::ZERO,
+            rests_for: String::new(),
+            unable: None,
             changed: None,
+            challenger: None,
             fence,
             fence_until: None,
         };
@@ -174,9 +183,10 @@ impl AgentDriver {
         let Some(node) = self.agents.sessions.get(&session).copied() else { return };
         match message {
             FromAgent::Hello { .. } => desk.effect(Effect::Close(session)),
-            FromAgent::Beat { number, gpu_use } => {
+            FromAgent::Beat { number, gpu_use, unable } => {
                 let Some(live) = self.agents.nodes.get_mut(&node) else { return };
                 (live.last_beat, live.gpu_use) = (desk.now(), gpu_use);
+                live.unable = unable.map(|fault| health::sentence(&fault));
                 live.gpu_use.truncate(64);
                 if live.fence > self.settings.fence && live.fence_until.is_none() {
                     // Who beats was welcomed, so the agent goes by our fence from here on. A shim
@@ -191,8 +201,8 @@ impl AgentDriver {
             FromAgent::Progress { lease, step, total, saved } => {
                 self.progress(desk, node, lease, step, total, saved);
             }
-            FromAgent::Output { request, offset, text, bytes, last, fault } => {
-                let piece = crate::host::OutputPiece { offset, text, bytes, last };
+            FromAgent::Output { request, offset, text, base64, bytes, last, fault } => {
+                let piece = crate::host::OutputPiece { offset, text, base64, bytes, last };
                 self.reads.answer(desk, session, request, fault.map_or(Ok(piece), Err));
             }
         }
@@ -290,7 +300,8 @@ impl Driver for AgentDriver {
 
     fn node(&self, desk: &Desk, node: NodeId) -> NodeStatus {
         let Some(live) = self.agents.nodes.get(&node) else {
-            return NodeStatus { silent: true, ..NodeStatus::default() };
+            let reason = "its agent is not connected".to_owned();
+            return NodeStatus { silent: true, reason, ..NodeStatus::default() };
         };
         let silence = desk.now().since(live.last_beat);
         NodeStatus {
@@ -298,6 +309,7 @@ impl Driver for AgentDriver {
             silence,
             silent: silence >= self.settings.silent,
             gpu_use: live.gpu_use.clone(),
+            reason: self.why_it_rests(desk, live),
         }
     }
 

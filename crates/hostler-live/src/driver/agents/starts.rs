@@ -30,8 +30,7 @@ impl AgentDriver {
     pub(super) fn start_failed(&mut self, desk: &mut Desk, lease: LeaseId) {
         let Some(run) = self.lease_runs.get(&lease) else { return };
         let job = run.job;
-        let failed = run.parts.iter().filter(|(_, part)| **part == PartStage::NotStarted);
-        let nodes: Vec<NodeId> = failed.map(|(node, _)| *node).collect();
+        let nodes = self.nodes_with(lease, &PartStage::NotStarted);
         desk.start_failed(lease);
         self.forget_ended(desk);
         for node in nodes {
@@ -39,12 +38,20 @@ impl AgentDriver {
         }
     }
 
-    fn blame(&mut self, desk: &mut Desk, node: NodeId, job: JobId) {
+    /// Nodes whose part of a stay stands so.
+    pub(super) fn nodes_with(&self, lease: LeaseId, stage: &PartStage) -> Vec<NodeId> {
+        let parts = self.lease_runs.get(&lease).into_iter().flat_map(|run| &run.parts);
+        parts.filter(|(_, part)| *part == stage).map(|(node, _)| *node).collect()
+    }
+
+    /// Notes that a job could not start on a node.
+    pub(super) fn blame(&mut self, desk: &mut Desk, node: NodeId, job: JobId) {
         let jobs = self.failed_starts.0.entry(node).or_default();
         jobs.insert(job);
         if jobs.len() >= JOBS_IN_A_ROW {
             self.failed_starts.0.remove(&node);
-            self.quarantine(desk, node);
+            let why = format!("{JOBS_IN_A_ROW} jobs in a row could not start there");
+            self.quarantine(desk, node, why);
         }
     }
 }

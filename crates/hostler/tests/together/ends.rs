@@ -1,0 +1,47 @@
+//! How jobs end: when they did, and at once where they cannot begin.
+
+use std::time::{Duration, Instant};
+
+use hostler_live::client::ClientError;
+use hostler_live::job::JobRequest;
+use serde_json::Value;
+
+use crate::harness::{Cluster, shell};
+
+#[test]
+fn a_job_that_ended_while_its_agent_was_dead_ended_then() {
+    let mut cluster = Cluster::start(&[], &["1xV100"]);
+    let job = cluster.submit(&["--gpus", "1", "--", "sleep", "2"]);
+    cluster.until(job, "running");
+    cluster.kill_agent(0);
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(cluster.job(job)["state"], "running");
+    cluster.spawn_agent(0);
+    let view = cluster.until(job, "finished");
+    let secs = view["ended"].as_f64().unwrap() - view["started"].as_f64().unwrap();
+    assert!((1.5..6.0).contains(&secs), "it ran for {secs} s: {view}");
+}
+
+#[test]
+fn a_job_whose_folder_is_missing_fails_at_once_and_says_so() {
+    let cluster = Cluster::start(&[], &["1xV100"]);
+    let begun = Instant::now();
+    let job = cluster.submit(&["--gpus", "1", "--workdir", "/no/such/folder", "--", "true"]);
+    let view = cluster.until(job, "failed");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}: {view}", begun.elapsed());
+    let reason = view["reason"].as_str().unwrap();
+    assert!(reason.contains("cannot start in `/no/such/folder`"), "{view}");
+    assert_eq!((&view["restarts"], &view["exit_code"]), (&0.into(), &Value::Null), "{view}");
+    // The node goes on.
+    let next = cluster.submit(&["--gpus", "1", "--", "true"]);
+    cluster.until(next, "finished");
+}
+
+#[test]
+fn a_folder_that_is_not_named_from_the_root_on_is_refused() {
+    let cluster = Cluster::start(&[], &["1xV100"]);
+    let request = JobRequest { workdir: "data".to_owned(), ..shell("true", 1.0) };
+    let refused = cluster.client().post::<Value>("/jobs", &request).unwrap_err();
+    let ClientError::Refused { status: 400, .. } = &refused else { panic!("{refused:?}") };
+    assert!(refused.to_string().contains("name the folder from `/` on"), "{refused}");
+}
