@@ -2,7 +2,7 @@
 
 use hostler_core::gate::Gate;
 use hostler_core::id::{JobId, NodeId, TenantId};
-use hostler_core::job::{Job, Phase};
+use hostler_core::job::Phase;
 use hostler_core::metrics::Summary;
 use hostler_core::state::PolicyFault;
 use hostler_core::units::Time;
