@@ -3,6 +3,7 @@
 mod live;
 mod rehearse;
 mod store;
+mod usage;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use hostler_sim::scenario::PairSource;
 pub use live::*;
 pub use rehearse::*;
 pub use store::*;
+pub use usage::*;
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.
 #[derive(Debug, Parser)]

@@ -27,6 +27,8 @@ pub fn settings(folder: &Path, certificate: Certificate) -> Settings {
     Settings {
         data: folder.to_owned(),
         store: None,
+        new_store: false,
+        snapshot_every: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         certificate,
         rate: Rate { per_second: 10_000.0, burst: 10_000.0 },

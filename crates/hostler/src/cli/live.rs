@@ -8,6 +8,7 @@ use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
 use super::store::{Backup, Restore, StoreArgs};
+use super::usage::UsageArgs;
 
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
@@ -26,6 +27,7 @@ pub enum LiveCommand {
     Drain(Drain),
     Undrain(Undrain),
     History(History),
+    Usage(UsageArgs),
     Log(LogArgs),
     Policy(PolicyArgs),
     Tenant(TenantArgs),
@@ -723,7 +725,7 @@ pub enum RoleName {
 }
 
 /// Reads `90`, `90s`, `15m`, `12h` or `2d`.
-fn seconds(text: &str) -> Result<u64, String> {
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
     let fault = || format!("`{text}` is no time; write 90s, 15m, 12h or 2d");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {

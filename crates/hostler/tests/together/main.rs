@@ -10,4 +10,5 @@ mod gang;
 mod preemption;
 mod progress;
 mod stores;
+mod usage;
 mod uses;
