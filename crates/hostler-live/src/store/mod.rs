@@ -28,7 +28,7 @@ pub use rows::{
     TokenRow,
 };
 pub use schema::SCHEMA_VERSION;
-pub use snapshots::{begin_anew, snapshot, store_bytes, with_way_back};
+pub use snapshots::{begin_anew, has_room, snapshot, store_bytes, with_way_back};
 pub use stays::{Stay, gpu_micros};
 
 use crate::job::JobState;
