@@ -20,4 +20,5 @@ pub mod selection;
 pub mod server;
 mod shapes;
 pub mod store;
+pub mod usage;
 pub mod wire;

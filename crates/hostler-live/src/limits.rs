@@ -233,3 +233,7 @@ pub const SNAPSHOT_FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Bytes of a store of which a snapshot is taken at a stop, too: some seconds of work.
 pub const SNAPSHOT_AT_STOP_BYTES_MAX: u64 = 512 << 20;
+
+/// Stays that are kept of a job, each by itself; the oldest of more are counted together. All of
+/// them are written whenever one begins or ends.
+pub const STAYS_MAX: usize = 100;

@@ -5,6 +5,7 @@ mod live;
 mod rehearse;
 mod store;
 mod submit;
+mod usage;
 mod values;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub use live::*;
 pub use rehearse::*;
 pub use store::*;
 pub use submit::*;
+pub use usage::*;
 pub use values::{grace, seconds};
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.

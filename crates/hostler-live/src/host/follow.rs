@@ -10,7 +10,7 @@ use hostler_core::watch::Watch;
 
 use super::{Change, Changed, Desk, Effect};
 use crate::job::JobState;
-use crate::store::{JobRow, Row};
+use crate::store::{JobRow, Row, stays};
 
 /// What the engine told since it was last asked.
 #[derive(Default)]
@@ -18,7 +18,8 @@ pub(super) struct Gathered(Vec<WatchEvent>);
 
 enum WatchEvent {
     Began(JobId, LeaseId),
-    Ended(JobId, LeaseId),
+    /// With whether nothing of the stay was saved.
+    Ended(JobId, LeaseId, bool),
     Retired(Box<Job>),
 }
 
@@ -28,7 +29,8 @@ impl Watch for Gathered {
     }
 
     fn ended(&mut self, _: Time, _: &ClusterState, job: &Job, lease: &Lease) {
-        self.0.push(WatchEvent::Ended(job.id, lease.id));
+        let lost = job.ledger.done <= lease.base;
+        self.0.push(WatchEvent::Ended(job.id, lease.id, lost));
     }
 
     fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
@@ -43,10 +45,12 @@ impl Desk {
         for told in std::mem::take(&mut self.engine.watch_mut().0.0) {
             match told {
                 WatchEvent::Began(job, lease) => self.began(job, lease),
-                WatchEvent::Ended(job, lease) => {
+                WatchEvent::Ended(job, lease, lost) => {
                     self.draft.touched.insert(job.0);
                     self.ended.push(lease);
-                    if let Some(live) = self.jobs.get(&job.0) {
+                    if let Some(live) = self.jobs.get_mut(&job.0) {
+                        stays::end(&mut live.row.facts.stays, self.now.0, lost);
+                        live.changed = true;
                         self.tenants.leased(&live.row.tenant, false);
                     }
                 }
@@ -80,6 +84,7 @@ impl Desk {
                 }
             }
         }
+        let gpus = gpus_by_model(state, lease_now);
         let restarts = state.job(job).map_or(0, |job| job.ledger.restarts);
         let live = self.jobs.get_mut(&job.0).expect("jobs of the state are known");
         (live.row.facts.nodes, live.row.facts.tasks) = (nodes, tasks);
@@ -87,6 +92,7 @@ impl Desk {
         live.row.facts.restarts = restarts;
         live.row.facts.exit_code = None;
         live.row.facts.started.get_or_insert(self.now.0);
+        stays::begin(&mut live.row.facts.stays, self.now.0, gpus);
         live.changed = true;
         self.tenants.leased(&live.row.tenant, true);
         self.draft.touched.insert(job.0);
@@ -115,6 +121,8 @@ impl Desk {
         };
         let began = live.row.facts.started.unwrap_or(live.row.submitted);
         live.row.ended = Some(live.ended.map_or(self.now.0, |ended| ended.0.max(began)));
+        let ended = live.row.ended.unwrap_or(self.now.0);
+        stays::over(&mut live.row.facts.stays, ended);
         live.row.version = self.next_change();
         self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);
         self.draft.touched.remove(&job.id.0);
@@ -165,4 +173,20 @@ impl Desk {
             Some(Phase::Done(_)) | None => unreachable!("job {id} is over and was taken out"),
         }
     }
+}
+
+/// Thousandths of GPUs that a lease books, by the name of their model; one without GPUs books none
+/// of no model.
+fn gpus_by_model(state: &ClusterState, lease: &Lease) -> Vec<(String, u64)> {
+    let mut gpus: Vec<(String, u64)> = Vec::new();
+    for part in &lease.placement.parts {
+        let booked = u64::from(state.gpu_of(part).0);
+        let model = state.node(part.node).spec.gpu_model.filter(|_| booked > 0);
+        let name = model.map_or("", |model| &state.model(model).name);
+        match gpus.iter_mut().find(|(known, _)| known == name) {
+            Some((_, milli)) => *milli += booked,
+            None => gpus.push((name.to_owned(), booked)),
+        }
+    }
+    gpus
 }

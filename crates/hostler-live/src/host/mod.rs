@@ -29,6 +29,7 @@ mod request;
 mod tenants;
 mod thread;
 mod tokens;
+mod usage;
 mod view;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::view::{in_list, of_row};
 use super::{Host, HostError};
 use crate::job::JobView;
-use crate::store::{HistoryFilter, Reader};
+use crate::store::{HistoryFilter, JobRow, Reader};
 
 /// Reads that wait; each is bounded by a page.
 const WAITING_MAX: usize = 256;
@@ -35,6 +35,11 @@ impl HistoryReader {
 
     pub(super) async fn history(&self, filter: HistoryFilter) -> Result<Vec<JobView>, HostError> {
         self.read(move |reader| Ok(reader.history(&filter)?.iter().map(in_list).collect())).await
+    }
+
+    /// The same as rows, with what is only counted.
+    pub(super) async fn rows(&self, filter: HistoryFilter) -> Result<Vec<JobRow>, HostError> {
+        self.read(move |reader| Ok(reader.history(&filter)?)).await
     }
 
     pub(super) async fn records(

@@ -28,7 +28,7 @@ use super::{
 use crate::driver::{AgentWord, Word};
 use crate::job::JobView;
 use crate::limits::{AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX};
-use crate::store::{HistoryFilter, Role};
+use crate::store::{HistoryFilter, JobRow, Role};
 use crate::wire::{FromAgent, LeaseReport, Machine, ToAgent};
 
 /// The longest time between two looks at silent nodes.
@@ -175,6 +175,11 @@ impl HostHandle {
     /// Jobs that are over, newest first.
     pub async fn history(&self, filter: HistoryFilter) -> Result<Vec<JobView>, HostError> {
         self.shared.library.history(filter).await
+    }
+
+    /// The same as rows, with their stays.
+    pub async fn history_rows(&self, filter: HistoryFilter) -> Result<Vec<JobRow>, HostError> {
+        self.shared.library.rows(filter).await
     }
 
     /// Records of the log after number `after`, at most `most` of them.

@@ -40,7 +40,10 @@ impl Backups {
 
     /// Takes snapshots from time to time, for as long as it is let.
     pub async fn keep_snapshots(self: Arc<Backups>, every: Duration) {
-        while !self.on_server {
+        if self.on_server {
+            return;
+        }
+        loop {
             tokio::time::sleep(every).await;
             let over = self.over.lock().await;
             if *over {
@@ -86,6 +89,12 @@ impl Backups {
             return Err(ApiFault::unavailable("the daemon stops"));
         }
         let (folder, file) = (self.folder.clone(), self.folder.join("backup.sending"));
+        // It lies beside the store until it is sent, and the daemon stops when its disk is full.
+        if !store::has_room(&folder).unwrap_or(true) {
+            let fault = "there is too little room for a backup in the daemon's data folder";
+            return Err(ApiFault::unavailable(fault)
+                .hint("on its machine, `hostler backup FILE --data DIR` needs none there"));
+        }
         let taking = move || {
             let facts = store::back_up(&folder, &file)?;
             let opened = std::fs::File::open(&file);

@@ -21,6 +21,7 @@ mod people;
 pub mod rate;
 mod start;
 pub mod tls;
+mod usage;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -81,6 +82,7 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(jobs::explain))
         .routes(routes!(output::output))
         .routes(routes!(jobs::history))
+        .routes(routes!(usage::usage))
         .routes(routes!(cluster::nodes))
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::undrain))

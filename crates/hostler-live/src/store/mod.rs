@@ -14,6 +14,7 @@ mod schema;
 mod snapshots;
 mod sql;
 pub mod sqlite;
+pub(crate) mod stays;
 mod wal;
 
 use std::path::PathBuf;
@@ -27,7 +28,8 @@ pub use rows::{
     TokenRow,
 };
 pub use schema::SCHEMA_VERSION;
-pub use snapshots::{begin_anew, snapshot, store_bytes, with_way_back};
+pub use snapshots::{begin_anew, has_room, snapshot, store_bytes, with_way_back};
+pub use stays::{Stay, gpu_micros};
 
 use crate::job::JobState;
 

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::stays::Stay;
 use crate::job::{JobRequest, JobState};
 use crate::wire::Machine;
 
@@ -109,6 +110,9 @@ pub struct JobFacts {
     pub run: Option<u64>,
     /// Why it ended as it did, in words.
     pub reason: String,
+    /// When it had which GPUs, in order of their beginnings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stays: Vec<Stay>,
 }
 
 /// What a tenant may use; none means no limit.

@@ -32,9 +32,8 @@ pub fn snapshot(data: &Path) -> Result<Option<PathBuf>, StoreError> {
         .create(&folder)
         .map_err(|error| unusable(&folder, &error))?;
     drop_drafts(&folder);
-    let store = store_bytes(data);
-    if free_bytes(&folder)? < 2 * store + SNAPSHOT_FREE_BYTES_MIN {
-        tracing::warn!(store, "too little room for a snapshot of the store");
+    if !has_room(data)? {
+        tracing::warn!("too little room for a snapshot of the store");
         return Ok(None);
     }
     let path = folder.join(format!("snapshot-{:012}.db", now()));
@@ -42,6 +41,13 @@ pub fn snapshot(data: &Path) -> Result<Option<PathBuf>, StoreError> {
     backup::back_up(data, &path)?;
     thin_out(&folder);
     Ok(Some(path))
+}
+
+/// Whether a copy of the store beside it leaves enough free for the daemon to go on.
+pub fn has_room(data: &Path) -> Result<bool, StoreError> {
+    let room = rustix::fs::statvfs(data).map_err(|error| unusable(data, &error.into()))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    Ok(free >= 2 * store_bytes(data) + SNAPSHOT_FREE_BYTES_MIN)
 }
 
 /// Bytes of the store of a data folder.
@@ -130,11 +136,6 @@ fn drop_drafts(folder: &Path) {
             let _ = fs::remove_file(entry.path());
         }
     }
-}
-
-fn free_bytes(folder: &Path) -> Result<u64, StoreError> {
-    let room = rustix::fs::statvfs(folder).map_err(|error| unusable(folder, &error.into()))?;
-    Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> StoreError {

@@ -47,10 +47,11 @@ pub(super) fn look(path: &Path, page_bytes: usize) -> io::Result<WalLook> {
     if !PAGE_BYTES.contains(&page) {
         return Ok(WalLook { torn: true, broken: false });
     }
-    let salts = is_sound.then(|| (word(&head, 16), word(&head, 20)));
+    let salts = (word(&head, 16), word(&head, 20));
     let chain = is_sound.then_some(sum);
     let (commits, after_commit, torn) = (0, false, !is_sound);
-    scan(&mut log, Reading { big_endian, page, salts, chain, commits, after_commit, torn })
+    let reading = Reading { big_endian, page, salts, is_sound, chain, commits, after_commit, torn };
+    scan(&mut log, reading)
 }
 
 /// Where the scan of a log stands.
@@ -58,7 +59,9 @@ struct Reading {
     big_endian: bool,
     page: usize,
     /// What tells frames of this log from those of an earlier one in the same file.
-    salts: Option<(u32, u32)>,
+    salts: (u32, u32),
+    /// Whether the head of the log says so; otherwise they are those of the last frame.
+    is_sound: bool,
     /// The sum after the last frame, while everything was sound.
     chain: Option<(u32, u32)>,
     /// Commits that end at or after the first frame that is not sound.
@@ -78,7 +81,10 @@ fn scan(log: &mut impl Read, mut reading: Reading) -> io::Result<WalLook> {
             return Ok(WalLook { torn, broken: reading.after_commit });
         }
         let salts = (word(&frame, 8), word(&frame, 12));
-        let is_ours = *reading.salts.get_or_insert(salts) == salts;
+        if !reading.is_sound && reading.salts != salts {
+            (reading.salts, reading.commits) = (salts, 0);
+        }
+        let is_ours = reading.salts == salts;
         if let Some(chain) = reading.chain {
             let sum = checksum(reading.big_endian, chain, &frame[..8]);
             let sum = checksum(reading.big_endian, sum, &frame[FRAME_HEAD_BYTES..]);

@@ -43,6 +43,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         admin user viewer agent one-time nobody
         403 403 403 426 403 401  get /api/v1/agent
         403 403 403 403 400 401  post /api/v1/agents/enrol
+        200 403 403 403 403 401  get /api/v1/backup
         200 200 200 403 403 401  get /api/v1/events
         200 200 200 403 403 401  get /api/v1/history
         200 200 200 403 403 401  get /api/v1/jobs
@@ -66,6 +67,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         200 403 403 403 403 401  get /api/v1/tokens
         400 403 403 403 403 401  post /api/v1/tokens
         404 403 403 403 403 401  delete /api/v1/tokens/{id}
+        400 400 400 403 403 401  get /api/v1/usage
         200 200 200 200 200 200  get /healthz
         200 200 200 403 403 401  get /metrics
         200 200 200 200 200 200  get /readyz

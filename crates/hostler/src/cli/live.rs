@@ -9,6 +9,7 @@ use hostler_live::selection::Selection;
 
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
+use super::usage::UsageArgs;
 use super::values;
 
 #[derive(Debug, Subcommand)]
@@ -28,6 +29,7 @@ pub enum LiveCommand {
     Drain(Drain),
     Undrain(Undrain),
     History(History),
+    Usage(UsageArgs),
     Log(LogArgs),
     Policy(PolicyArgs),
     Tenant(TenantArgs),

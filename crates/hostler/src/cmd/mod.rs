@@ -32,6 +32,7 @@ mod tenant;
 mod token;
 mod top;
 mod trace;
+mod usage;
 
 use anyhow::{Context, Result};
 use hostler_core::registry::Registry;
@@ -91,6 +92,7 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),
         LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain"),
         LiveCommand::History(args) => queue::history(args),
+        LiveCommand::Usage(args) => usage::run(args),
         LiveCommand::Log(args) => log::run(&args.command),
         LiveCommand::Policy(args) => policy::run(&args.command, &registry),
         LiveCommand::Tenant(args) => tenant::run(&args.command),

@@ -10,7 +10,7 @@ use hostler_live::job::JobView;
 
 use crate::harness::{Cluster, shell, wait_for};
 
-/// Pages of a write-ahead log that are merged into the file at a time, in jobs: some more than that.
+/// Jobs that fill more pages of a write-ahead log than are merged into the file at a time.
 const JOBS_OF_A_MERGE: u32 = 400;
 
 /// A daemon that acknowledged some jobs and was killed.

@@ -13,4 +13,5 @@ mod output;
 mod preemption;
 mod progress;
 mod stores;
+mod usage;
 mod uses;
