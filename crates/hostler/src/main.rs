@@ -18,6 +18,7 @@ mod pool;
 mod progress;
 mod say;
 mod settings;
+mod slurm;
 mod submission;
 
 use std::process::ExitCode;
@@ -31,9 +32,10 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     // Two of these start with every job, so the command line of all others is not built first.
-    let done = match cmd::shim::asked() {
-        Some(words) => cmd::shim::run(&words),
-        None => cmd::execute(cli::Cli::parse(), hostler_policies::builtin()),
+    let done = match (slurm::asked(), cmd::shim::asked()) {
+        (Some((command, words)), _) => slurm::run(command, &words),
+        (None, Some(words)) => cmd::shim::run(&words),
+        (None, None) => cmd::execute(cli::Cli::parse(), hostler_policies::builtin()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

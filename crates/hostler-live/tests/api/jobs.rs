@@ -3,7 +3,7 @@
 use expect_test::expect;
 use hostler_live::api::{Accepted, JobPage, JobsChanged};
 use hostler_live::client::{Client, Method};
-use hostler_live::job::{JobState, JobView};
+use hostler_live::job::{HeldBy, JobState, JobView};
 use hostler_live::store::Role;
 use serde_json::{Value, json};
 
@@ -203,7 +203,7 @@ fn faults_say_what_is_wrong() {
     expect![[r#"
         400 POST /jobs: {"error":"invalid `command`: it names no program","hint":""}
         400 POST /jobs: {"error":"invalid body: comand: unknown field `comand`
-        400 POST /jobs: {"error":"invalid `gpus`: 1.5; use a part of one GPU or whole ones","hint":""}
+        400 POST /jobs: {"error":"invalid `gpus`: 1.5; use 0, a part of one GPU from 0.01 to 1, or whole ones up to 64000","hint":""}
         404 POST /jobs: {"error":"no job `77`","hint":""}
         400 GET /jobs?limit=0: {"error":"invalid `limit`: 0","hint":"use 1 to 1000"}
         400 GET /history?limit=1001&state=queued: {"error":"invalid `limit`: 1001","hint":"use 1 to 1000"}
@@ -258,4 +258,51 @@ fn what_would_be_ignored_is_refused() {
     assert_eq!(status, 200);
     assert!(words.contains(r#""weight":4,"jobs_max":7"#), "{words}");
     assert_eq!(put("/tenants/speech", json!({ "weight": 0 })).0, 400);
+}
+
+#[test]
+fn what_comes_after_a_large_array_is_settled_by_all_of_it() {
+    let daemon = Daemon::plain();
+    let mut admin = daemon.admin();
+    let mut told = String::new();
+    let mut submit = |client: &mut Client, body: Value| {
+        let answer = ask(client, Method::POST, "/jobs", &[], Some(&body));
+        told += &format!("{} {}\n", answer.status.as_u16(), text(&answer.body));
+    };
+    let array = |count: u32| json!({ "command": ["true"], "gpus": 1, "array": count });
+    let after = |need: Value| json!({ "command": ["true"], "gpus": 1, "after": [need] });
+    submit(&mut admin, array(1500));
+    let cancel = json!({ "action": "cancel", "jobs": ["1_0-1498"] });
+    let _: JobsChanged = admin.post("/jobs/change", &cancel).unwrap();
+    // All but the last are over, more than one page of them.
+    submit(&mut admin, after(json!(1)));
+    submit(&mut admin, after(json!("over:1")));
+    submit(&mut admin, after(json!("started:1_3-7")));
+    submit(&mut admin, after(json!("failed:1_0-1498")));
+    submit(&mut admin, after(json!("1_1500")));
+    submit(&mut admin, after(json!("9000-9010")));
+    submit(&mut admin, after(json!("0-20000")));
+    submit(&mut admin, array(2000));
+    let each = json!({ "command": ["true"], "gpus": 1, "after": ["over:1503"], "array": 51 });
+    submit(&mut admin, each);
+    expect![[r#"
+        201 {"first":1,"count":1500}
+        409 {"error":"job 1499 did not finish well; nothing can wait for it","hint":""}
+        201 {"first":1501,"count":1}
+        409 {"error":"job 4 ended without a start; nothing can wait for it to start","hint":""}
+        201 {"first":1502,"count":1}
+        404 {"error":"no job `1_1500`","hint":""}
+        404 {"error":"no job `9000-9010`","hint":""}
+        400 {"error":"invalid `after`: more than 10000 jobs; name fewer","hint":""}
+        201 {"first":1503,"count":2000}
+        400 {"error":"invalid `after`: 51 jobs that wait for 2000 each; at most 100000 in all: let one job wait for them, and the array for that one","hint":""}
+    "#]].assert_eq(&told);
+    let waits: JobView = admin.get("/jobs/1501").unwrap();
+    assert_eq!(
+        (waits.state, waits.reason.as_str()),
+        (JobState::Held, "waits until jobs are over: 1_1499")
+    );
+    let free: JobView = admin.get("/jobs/1502").unwrap();
+    // Only nodes are missing.
+    assert_eq!(free.held_by, Some(HeldBy::Nodes));
 }

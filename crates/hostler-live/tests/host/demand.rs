@@ -19,13 +19,13 @@ fn a_job_that_asks_for_nothing_takes_a_core_and_none_takes_up_less() {
         expect![[r#"
             0 join n1 1
             1 submit tasks=20000
-                invalid `tasks`: 20000; at most 4096
+                invalid `tasks`: 20000; use 1 to 4096
             1 submit cpus=0
                 invalid `cpus`: 0; a task without a GPU needs 0.1 or more
             1 submit cpus=0.05
                 invalid `cpus`: 0.05; a task without a GPU needs 0.1 or more
             1 submit gpus=0.001
-                invalid `gpus`: 0.001; use 0, or 0.01 or more
+                invalid `gpus`: 0.001; use 0, a part of one GPU from 0.01 to 1, or whole ones up to 64000
             1 submit array=12
                 submitted [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
                 to n1: start lease0 job1 restart 0 tasks 0[] of 1 at n1.example:20000 index 0

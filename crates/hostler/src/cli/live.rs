@@ -12,6 +12,9 @@ use super::submit::Submit;
 use super::usage::UsageArgs;
 use super::values;
 
+/// The longest time that agents are waited for, in seconds: a year.
+const SECS_MAX: u64 = 366 * 24 * 3600;
+
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
     Serve(Serve),
@@ -117,11 +120,11 @@ pub struct Serve {
     pub rate: u32,
     /// Seconds without an answered beat after which an agent ends its jobs.
     #[arg(long, value_name = "SECS", default_value_t = 900)]
-    #[arg(value_parser = clap::value_parser!(u64).range(5..))]
+    #[arg(value_parser = clap::value_parser!(u64).range(5..=SECS_MAX))]
     pub fence_secs: u64,
     /// Seconds without a beat after which a node is given up; a minute more than the fence by
     /// default.
-    #[arg(long, value_name = "SECS")]
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(..=SECS_MAX))]
     pub dead_secs: Option<u64>,
     #[command(flatten)]
     pub log: LogOptions,
@@ -554,16 +557,17 @@ pub struct TenantSet {
     pub name: String,
     /// Share of the cluster that is due to it, relative to the others; stays as it is when left
     /// out, and is 1 for a new tenant.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub weight: Option<u32>,
     /// Jobs that are not over; `none` lifts a limit, here and below.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub jobs: Option<Most>,
     /// Jobs that wait.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub queued: Option<Most>,
     /// GPUs at a time.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub gpus: Option<Most>,
     /// Print JSON.
     #[arg(long)]

@@ -10,9 +10,9 @@ use super::values;
 
 /// Submit a job.
 ///
-/// The command is run without a shell. A script, which begins with `#!`, travels with the job: nodes
-/// need not see its folder. Lines `#HOSTLER --gpus 2` in it say what the command line does not, and
-/// the usual `#SBATCH` lines are understood. Flags come before what a file says.
+/// The command is run without a shell. A script, which begins with `#!`, travels with the job:
+/// nodes need not see its folder. Lines `#HOSTLER --gpus 2` in it say what the command line does
+/// not, and the usual `#SBATCH` lines are understood. Flags come before what a file says.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,8 @@ pub struct Submit {
     #[arg(long, value_name = "N", value_parser = values::gpus, allow_negative_numbers = true)]
     pub gpus: Option<f64>,
     /// GPU memory of each task in MiB, for fractions.
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = values::mebibytes)]
+    #[arg(allow_negative_numbers = true)]
     pub gpu_mem: Option<u32>,
     /// GPU model that will do; may be given several times, best first.
     #[arg(long, value_name = "MODEL")]
@@ -47,7 +48,8 @@ pub struct Submit {
     #[arg(long, value_name = "N", value_parser = values::cpus, allow_negative_numbers = true)]
     pub cpus: Option<f64>,
     /// Memory of each task in MiB.
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = values::mebibytes)]
+    #[arg(allow_negative_numbers = true)]
     pub mem: Option<u32>,
     /// Tasks that start together.
     #[arg(long, value_name = "N", value_parser = values::tasks, allow_negative_numbers = true)]

@@ -90,6 +90,11 @@ pub fn cpus(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("use 0, or from 0.001 to {most} cores"))
 }
 
+/// Memory of one task.
+pub fn mebibytes(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("use whole MiB, from 0 to {}", u32::MAX))
+}
+
 /// Tasks of one job.
 pub fn tasks(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|tasks| (1..=TASKS_MAX).contains(tasks));

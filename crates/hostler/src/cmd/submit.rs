@@ -54,7 +54,7 @@ fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Acce
 }
 
 /// Looks until all are over; the first that did not finish well is the error.
-fn until_over(client: &mut Client, accepted: Accepted) -> Result<()> {
+pub fn until_over(client: &mut Client, accepted: Accepted) -> Result<()> {
     let Accepted { first, count } = accepted;
     let mut bad = None;
     for id in first..first + count {

@@ -5,9 +5,9 @@
 
 mod fields;
 mod file;
-mod sbatch;
+pub mod sbatch;
 pub mod schema;
-mod script;
+pub mod script;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn of_file(file: &Path) -> Result<Submission> {
 }
 
 /// Puts flags on top of what a job has been told before.
-fn apply(request: &mut JobRequest, args: &Submit) {
+pub fn apply(request: &mut JobRequest, args: &Submit) {
     set(&mut request.name, &args.name);
     set(&mut request.gpus, &args.gpus);
     set(&mut request.gpu_mem_mib, &args.gpu_mem);
@@ -120,7 +120,7 @@ fn sharing(share: Share) -> Sharing {
 }
 
 /// A folder as nodes know it: what is relative is meant from here.
-fn absolute(folder: &str) -> Result<String> {
+pub fn absolute(folder: &str) -> Result<String> {
     let path = Path::new(folder);
     if path.is_absolute() {
         return Ok(folder.to_owned());

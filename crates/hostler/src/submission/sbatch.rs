@@ -16,6 +16,8 @@ pub struct Flags {
     pub wait: bool,
     /// A command line for a shell, instead of a script.
     pub wrap: Option<String>,
+    /// Whether only the number of the job is printed.
+    pub parsable: bool,
 }
 
 /// What is known so far. Some options only have a meaning together.
@@ -40,9 +42,9 @@ enum Gpus {
 
 #[derive(Clone, Copy, Debug)]
 enum Mem {
-    PerNode(u32),
-    PerCpu(u32),
-    PerGpu(u32),
+    OfNode(u32),
+    EachCpu(u32),
+    EachGpu(u32),
 }
 
 /// Short names and the long ones that they stand for.
@@ -57,6 +59,7 @@ const SHORT: &[(char, &str)] = &[
     ('G', "gpus"),
     ('H', "hold"),
     ('J', "job-name"),
+    ('l', "label"),
     ('N', "nodes"),
     ('n', "ntasks"),
     ('o', "output"),
@@ -64,6 +67,7 @@ const SHORT: &[(char, &str)] = &[
     ('q', "qos"),
     ('Q', "quiet"),
     ('t', "time"),
+    ('u', "unbuffered"),
     ('v', "verbose"),
     ('W', "wait"),
     ('w', "nodelist"),
@@ -71,8 +75,21 @@ const SHORT: &[(char, &str)] = &[
 ];
 
 /// Options without a value.
-const BARE: &[&str] =
-    &["exclusive", "hold", "no-requeue", "parsable", "quiet", "requeue", "verbose", "wait"];
+const BARE: &[&str] = &[
+    "exact",
+    "exclusive",
+    "hold",
+    "label",
+    "no-requeue",
+    "overlap",
+    "parsable",
+    "pty",
+    "quiet",
+    "requeue",
+    "unbuffered",
+    "verbose",
+    "wait",
+];
 
 /// The flags for lines of options, each with its number.
 pub fn flags_of(lines: &[(usize, Vec<String>)]) -> Result<Flags> {
@@ -86,6 +103,22 @@ pub fn flags_of(lines: &[(usize, Vec<String>)]) -> Result<Flags> {
         }
     }
     asked.finish()
+}
+
+/// Options at the beginning of a command line, and what comes behind them.
+pub fn split_options(words: &[String]) -> Result<(Vec<String>, Vec<String>)> {
+    let mut rest = words.iter();
+    let mut options = Vec::new();
+    while let Some(word) = rest.as_slice().first().filter(|word| word.starts_with('-')) {
+        rest.next();
+        if word == "--" {
+            break;
+        }
+        let (name, value) = option(word, &mut rest)?;
+        let bare = BARE.contains(&name.as_str()) && value.is_empty();
+        options.push(if bare { format!("--{name}") } else { format!("--{name}={value}") });
+    }
+    Ok((options, rest.as_slice().to_vec()))
 }
 
 /// The long name of an option and its value, which may be the next word.
@@ -130,9 +163,9 @@ impl Asked {
                 }
                 _ => bail!("`--gres={value}`: only GPUs are known, as in gpu:2 or gpu:a100:2"),
             },
-            "mem" => self.mem = Some(Mem::PerNode(mebibytes(name, value)?)),
-            "mem-per-cpu" => self.mem = Some(Mem::PerCpu(mebibytes(name, value)?)),
-            "mem-per-gpu" => self.mem = Some(Mem::PerGpu(mebibytes(name, value)?)),
+            "mem" => self.mem = Some(Mem::OfNode(mebibytes(name, value)?)),
+            "mem-per-cpu" => self.mem = Some(Mem::EachCpu(mebibytes(name, value)?)),
+            "mem-per-gpu" => self.mem = Some(Mem::EachGpu(mebibytes(name, value)?)),
             "array" => {
                 if value.contains(',') {
                     bail!("`--array={value}`: write one range, as in 0-9, 1-9:2 or 0-9%4");
@@ -159,7 +192,14 @@ impl Asked {
     /// What has no meaning here: told, or refused where the job would run otherwise than meant.
     fn left_out(&mut self, name: &str, value: &str) -> Result<()> {
         let why = match name {
-            "parsable" | "quiet" | "verbose" | "comment" => return Ok(()),
+            "parsable" => {
+                self.flags.parsable = true;
+                return Ok(());
+            }
+            "quiet" | "verbose" | "comment" | "label" | "unbuffered" | "exact" | "overlap" => {
+                return Ok(());
+            }
+            "pty" => bail!("`--pty`: no terminal is passed on to the job"),
             "output" | "error" => "output is kept by the daemon; see `hostler logs`",
             "partition" | "qos" => "there are no partitions; all nodes take all jobs",
             "account" => "the tenant of the token pays",
@@ -184,7 +224,12 @@ impl Asked {
         Ok(())
     }
 
+    /// Adds a flag; one that can be given once is the last one that is.
     fn flag(&mut self, name: &str, value: &str) {
+        if !["--after", "--env"].contains(&name) {
+            let before = format!("{name}=");
+            self.flags.words.retain(|word| !word.starts_with(&before));
+        }
         self.flags.words.push(format!("{name}={value}"));
     }
 
@@ -296,9 +341,9 @@ impl Asked {
         }
         if let Some(mem) = self.mem {
             let each = match mem {
-                Mem::PerNode(all) => all.div_ceil(on_node),
-                Mem::PerCpu(each) => each.saturating_mul(self.cpus.unwrap_or(1)),
-                Mem::PerGpu(each) => each.saturating_mul(gpus_each),
+                Mem::OfNode(all) => all.div_ceil(on_node),
+                Mem::EachCpu(each) => each.saturating_mul(self.cpus.unwrap_or(1)),
+                Mem::EachGpu(each) => each.saturating_mul(gpus_each),
             };
             self.flag("--mem", &each.to_string());
         }

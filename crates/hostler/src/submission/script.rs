@@ -16,29 +16,22 @@ const SLURMS: &str = "#SBATCH";
 
 /// Reads a script and its lines.
 pub fn read(file: &Path, text: String) -> Result<Submission> {
+    read_with(file, text, None)
+}
+
+/// The same, with options of Slurm from a command line, which beat those of the lines.
+pub fn read_with(file: &Path, text: String, more: Option<&[String]>) -> Result<Submission> {
     let name = file.display();
-    if text.len() > COMMAND_BYTES_MAX {
-        bail!(
-            "`{name}` has {} bytes; a script travels with the job and has at most \
-             {COMMAND_BYTES_MAX}: let it start a program that nodes have",
-            text.len()
-        );
-    }
-    if text.contains("\r\n") {
-        bail!("`{name}` has line ends of Windows; take them away, as by `sed -i 's/\\r$//'`");
-    }
+    check(file, &text)?;
     let mut request = JobRequest::default();
     let (mut notes, mut wait) = (Vec::new(), false);
-    let slurm = lines_of(&text, SLURMS).with_context(|| format!("`{name}`"))?;
+    let mut slurm = lines_of(&text, SLURMS).with_context(|| format!("`{name}`"))?;
+    slurm.extend(more.map(|words| (0, words.to_vec())));
     if !slurm.is_empty() {
         let flags = sbatch::flags_of(&slurm).with_context(|| format!("`{name}`"))?;
         apply(&mut request, &parse(&flags.words).with_context(|| format!("`{name}`"))?);
         request.slurm = true;
-        if let Some(here) =
-            std::env::current_dir().ok().and_then(|here| here.to_str().map(str::to_owned))
-        {
-            request.env.entry("SLURM_SUBMIT_DIR".to_owned()).or_insert(here);
-        }
+        submitted_here(&mut request);
         notes = flags.notes;
         wait = flags.wait;
     }
@@ -51,6 +44,33 @@ pub fn read(file: &Path, text: String) -> Result<Submission> {
     request.command = vec![called];
     request.script = text;
     Ok(Submission { request, notes, wait })
+}
+
+/// Whether a text can travel as a script.
+fn check(file: &Path, text: &str) -> Result<()> {
+    let name = file.display();
+    if !text.starts_with("#!") {
+        bail!("`{name}` is no script; the first line names the program that reads it: #!/bin/bash");
+    }
+    if text.len() > COMMAND_BYTES_MAX {
+        bail!(
+            "`{name}` has {} bytes; a script travels with the job and has at most \
+             {COMMAND_BYTES_MAX}: let it start a program that nodes have",
+            text.len()
+        );
+    }
+    if text.contains("\r\n") {
+        bail!("`{name}` has line ends of Windows; take them away, as by `sed -i 's/\\r$//'`");
+    }
+    Ok(())
+}
+
+/// Notes where a job was submitted, as Slurm does.
+pub fn submitted_here(request: &mut JobRequest) {
+    let here = std::env::current_dir().ok().and_then(|here| here.to_str().map(str::to_owned));
+    if let Some(here) = here {
+        request.env.entry("SLURM_SUBMIT_DIR".to_owned()).or_insert(here);
+    }
 }
 
 /// The words of all lines with a mark, with the number of each, up to the first command.

@@ -12,3 +12,4 @@ mod mistakes;
 mod operators;
 mod rehearsal;
 mod scripts;
+mod slurm;

@@ -69,6 +69,8 @@ fn numbers_and_names_that_make_no_sense_are_refused_with_the_limit() {
         (["--gpus", "99999999999"], parts),
         (["--cpus", "nan"], "from 0.001 to 64000"),
         (["--cpus", "-1"], "from 0.001 to 64000"),
+        (["--mem", "-1"], "whole MiB, from 0 to 4294967295"),
+        (["--gpu-mem", "nan"], "whole MiB, from 0 to 4294967295"),
         (["--tasks", "0"], "use 1 to 4096"),
         (["--tasks", "99999999999"], "use 1 to 4096"),
         (["--nodes", "0"], "use 1 to 4096"),
@@ -87,6 +89,16 @@ fn numbers_and_names_that_make_no_sense_are_refused_with_the_limit() {
         (["--group", "a/b"], "no slashes"),
     ] {
         let ran = cluster.run(&["submit", words[0], words[1], "--", "true"]);
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(limit), "{words:?}: {said}");
+    }
+    for (words, limit) in [
+        (&["serve", "--fence-secs", "18446744073709551615"][..], "31622400"),
+        (&["tenant", "set", "x", "--weight", "0"], "0 is not in 1.."),
+        (&["tenant", "set", "x", "--gpus", "-1"], "give a whole number, or `none`"),
+    ] {
+        let ran = cluster.run(words);
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(limit), "{words:?}: {said}");
