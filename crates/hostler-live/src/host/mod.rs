@@ -44,8 +44,8 @@ pub use desk::Desk;
 pub use estimates::Experience;
 pub use found::FoundJob;
 pub use input::{
-    Answer, Change, Changed, Command, DEFAULT_TENANT, Effect, HostError, Input, OutputPiece,
-    Principal, SessionId,
+    Answer, Change, Changed, Command, DEFAULT_TENANT, DEFAULT_TENANT_NUMBER, Effect, HostError,
+    Input, OutputPiece, Principal, SessionId,
 };
 pub use metrics::{Figures, Histogram};
 pub use request::grace_of;
@@ -80,6 +80,8 @@ pub struct Settings {
     pub snapshot_bytes: usize,
     /// Idempotency keys that are remembered of each token.
     pub keys_max: usize,
+    /// Whether only jobs of [`DEFAULT_TENANT`] are taken: those that run here could read secrets.
+    pub only_default_tenant: bool,
 }
 
 impl Settings {
@@ -96,6 +98,7 @@ impl Settings {
             silent: Span::from_secs(30),
             snapshot_bytes: 8 << 20,
             keys_max: KEYS_PER_TOKEN_MAX,
+            only_default_tenant: false,
         }
     }
 }

@@ -8,3 +8,4 @@ mod jobs;
 mod log;
 mod operators;
 mod rehearsal;
+mod secrets;
