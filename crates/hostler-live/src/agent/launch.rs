@@ -36,6 +36,8 @@ const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 pub struct JobSettings {
     /// Who jobs run as.
     pub users: JobUsers,
+    /// The number of the only tenant whose jobs are started.
+    pub only_tenant: Option<u32>,
     /// Folder for checkpoints that all machines share.
     pub checkpoints: Option<PathBuf>,
     /// Bytes of one file of output.
@@ -48,6 +50,7 @@ impl Default for JobSettings {
     fn default() -> JobSettings {
         JobSettings {
             users: JobUsers::Own,
+            only_tenant: None,
             checkpoints: None,
             segment_bytes: OUTPUT_SEGMENT_BYTES,
             segments_max: OUTPUT_SEGMENTS_MAX,
@@ -142,6 +145,10 @@ impl Launcher {
     }
 
     fn order(&self, mut order: StartOrder, folder: &LeaseFolder) -> io::Result<ShimOrder> {
+        if self.jobs.only_tenant.is_some_and(|only| only != order.tenant) {
+            let fault = "jobs of its tenant could read the secrets of the daemon there";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+        }
         let user = self.jobs.users.of(order.tenant)?;
         script::place(&mut order, folder, user.as_ref())?;
         let shared = self.jobs.checkpoints.clone().unwrap_or_else(|| self.data.checkpoints());

@@ -95,6 +95,16 @@ impl JobUsers {
         }
     }
 
+    /// Whether jobs run as the user of this process, and can read all that it can.
+    pub fn are_own(&self) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        match self {
+            JobUsers::Own => true,
+            JobUsers::One(user) => user.uid == own,
+            JobUsers::PerTenant { first, last } => (*first..=*last).contains(&own),
+        }
+    }
+
     /// One of them, to find out what they can do.
     pub fn any(&self) -> Option<JobUser> {
         self.of(0).ok().flatten()

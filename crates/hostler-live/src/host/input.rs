@@ -91,6 +91,9 @@ impl Principal {
 /// The tenant of those who have no other.
 pub const DEFAULT_TENANT: &str = "default";
 
+/// Its number: a new store begins with it.
+pub const DEFAULT_TENANT_NUMBER: u32 = 0;
+
 /// What somebody wants.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -304,6 +307,16 @@ pub enum HostError {
     Forbidden {
         /// The role.
         role: Role,
+    },
+    /// What its jobs could read is not for this tenant.
+    #[error(
+        "jobs of tenant `{tenant}` are not taken: they would run under the daemon's own account \
+         and could read its secrets; start `hostler serve --with-agent` as root, or, where all \
+         tenants are trusted, with `--trust-tenants`"
+    )]
+    Untrusted {
+        /// The tenant.
+        tenant: String,
     },
     /// The token enrols another node.
     #[error("this token enrols node `{named}`, not `{node}`; make one for that")]

@@ -11,7 +11,7 @@ use hostler_core::units::Time;
 use sha2::{Digest, Sha256};
 
 use super::request::{check_texts, spec_of};
-use super::{Answer, Desk, Effect, HostError, Principal};
+use super::{Answer, DEFAULT_TENANT, Desk, Effect, HostError, Principal};
 use crate::job::{Indices, JobRequest, JobState};
 use crate::limits::{ARRAY_INDEX_MAX, ARRAY_JOBS_MAX, ARRAY_STEP_MAX, JOBS_MAX, KEY_CHARS_MAX};
 use crate::store::{JobFacts, JobOrigin, JobRow, KeyRow, Role, Row};
@@ -48,6 +48,9 @@ impl Desk {
         let known = by.sees(&tenant) && self.tenants.get(&tenant).is_some();
         if !known {
             return Err(HostError::Unknown { what: "tenant", name: tenant });
+        }
+        if self.settings.only_default_tenant && tenant != DEFAULT_TENANT {
+            return Err(HostError::Untrusted { tenant });
         }
         let digest = digest_of(&request, &tenant);
         if let Some(key) = &key

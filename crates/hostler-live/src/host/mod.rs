@@ -47,8 +47,8 @@ pub use desk::Desk;
 pub use estimates::Experience;
 pub use found::FoundJob;
 pub use input::{
-    Answer, Change, Changed, Command, DEFAULT_TENANT, Effect, HostError, Input, OutputPiece,
-    Principal, SessionId,
+    Answer, Change, Changed, Command, DEFAULT_TENANT, DEFAULT_TENANT_NUMBER, Effect, HostError,
+    Input, OutputPiece, Principal, SessionId,
 };
 pub use metrics::{Figures, Histogram};
 pub use request::grace_of;
@@ -86,6 +86,8 @@ pub struct Settings {
     pub snapshot_bytes: usize,
     /// Idempotency keys that are remembered of each token.
     pub keys_max: usize,
+    /// Whether only jobs of [`DEFAULT_TENANT`] are taken: those that run here could read secrets.
+    pub only_default_tenant: bool,
 }
 
 impl Settings {
@@ -103,6 +105,7 @@ impl Settings {
             lost_work_max: None,
             snapshot_bytes: 8 << 20,
             keys_max: KEYS_PER_TOKEN_MAX,
+            only_default_tenant: false,
         }
     }
 }

@@ -174,7 +174,7 @@ impl From<HostError> for ApiFault {
             HostError::Unknown { .. }
             | HostError::UnknownModel { .. }
             | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
-            HostError::Forbidden { .. } => StatusCode::FORBIDDEN,
+            HostError::Forbidden { .. } | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
             HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
             HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,
             HostError::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,

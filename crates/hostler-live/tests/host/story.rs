@@ -78,15 +78,7 @@ impl Theatre {
 
     fn line(&mut self, words: &[&str]) {
         match words {
-            ["join", node, gpus, "files", job, held @ ..] => {
-                self.join(node, gpus.parse().unwrap(), held, job.parse().ok().map(JobId));
-            }
-            ["join", node, gpus, "from", instance, held @ ..] => {
-                self.instance = Some(instance_of(instance));
-                self.join(node, gpus.parse().unwrap(), held, None);
-                self.instance = None;
-            }
-            ["join", node, gpus, held @ ..] => self.join(node, gpus.parse().unwrap(), held, None),
+            ["join", node, gpus, words @ ..] => self.joins(node, gpus.parse().unwrap(), words),
             ["lose", node] => {
                 let session = self.sessions.remove(*node).unwrap();
                 self.play(AgentWord::Lost { session }.into());
@@ -127,21 +119,12 @@ impl Theatre {
                 writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
             }
             ["nodes"] => self.show_nodes(),
-            [node, "piece", request, text] => {
-                let (request, bytes) = (request.parse().unwrap(), text.len() as u64);
-                let (text, base64, offset) = (text.to_string(), None, 0);
-                let (last, fault) = (true, None);
-                let message =
-                    FromAgent::Output { request, offset, text, base64, bytes, last, fault };
-                self.said(node, message);
-            }
+            [node, "piece", request, text] => self.said(node, piece(request, text)),
             ["old", node, "beat"] => {
-                let message = FromAgent::Beat { number: 1, gpu_use: vec![], unable: None };
-                self.play(AgentWord::Said { session: self.old[*node], message }.into());
+                let (session, message) = (self.old[*node], beat());
+                self.play(AgentWord::Said { session, message }.into());
             }
-            [node, "beat"] => {
-                self.said(node, FromAgent::Beat { number: 1, gpu_use: vec![], unable: None })
-            }
+            [node, "beat"] => self.said(node, beat()),
             [node, "step", lease, step, total] => {
                 let (lease, step) = (LeaseId(lease.parse().unwrap()), step.parse().unwrap());
                 let (total, saved) = (total.parse().ok(), true);
@@ -156,6 +139,18 @@ impl Theatre {
                 let by = Principal { token: 9, role: Role::Admin, ..Principal::daemon() };
                 self.play(Input::Command { slot: 1, by, command });
             }
+        }
+    }
+
+    fn joins(&mut self, node: &str, gpus: u32, words: &[&str]) {
+        match words {
+            ["files", job, held @ ..] => self.join(node, gpus, held, job.parse().ok().map(JobId)),
+            ["from", instance, held @ ..] => {
+                self.instance = Some(instance_of(instance));
+                self.join(node, gpus, held, None);
+                self.instance = None;
+            }
+            held => self.join(node, gpus, held, None),
         }
     }
 
@@ -449,6 +444,16 @@ fn show_order(order: &StartOrder) -> String {
         tasks.join(" "),
         order.world_size
     )
+}
+
+fn beat() -> FromAgent {
+    FromAgent::Beat { number: 1, gpu_use: vec![], unable: None }
+}
+
+fn piece(request: &str, text: &str) -> FromAgent {
+    let (request, bytes) = (request.parse().unwrap(), text.len() as u64);
+    let (text, base64, offset, last, fault) = (text.to_owned(), None, 0, true, None);
+    FromAgent::Output { request, offset, text, base64, bytes, last, fault }
 }
 
 /// The agent of `FOLDER@BOOT`.

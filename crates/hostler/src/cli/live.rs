@@ -103,6 +103,12 @@ pub struct Serve {
     /// Run an agent in this process, too.
     #[arg(long)]
     pub with_agent: bool,
+    /// Take jobs of all tenants although they can read the daemon's secrets.
+    ///
+    /// The jobs of an agent in the daemon's process run under the daemon's account, unless that is
+    /// root. Without this only those of the tenant `default` are taken then.
+    #[arg(long, requires = "with_agent")]
+    pub trust_tenants: bool,
     /// GPUs that the agent pretends to have.
     #[arg(long, value_name = "NxMODEL", requires = "with_agent")]
     pub fake_gpus: Option<FakeGpus>,

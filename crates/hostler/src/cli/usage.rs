@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use time::{Date, Month, PrimitiveDateTime, Time};
 
-use super::live::seconds;
+use super::values::seconds;
 
 /// Show what jobs used: GPU hours, waiting, and what came to nothing.
 ///

@@ -46,7 +46,13 @@ async fn serve(args: &Serve, registry: Registry) -> Result<()> {
         );
     }
     let agent_options = args.with_agent.then(|| AgentPart::find(args)).transpose()?;
-    let running = server::start(settings(args, registry)?).await?;
+    let is_open = agent_options.as_ref().is_some_and(|part| part.users.are_own());
+    let mut settings = settings(args, registry)?;
+    settings.host.only_default_tenant = is_open && !args.trust_tenants;
+    if is_open {
+        warn_of_open_secrets(args);
+    }
+    let running = server::start(settings).await?;
     let url = running.url();
     if running.first_token().is_some() {
         let pin = running.fingerprint().map(|pin| format!(" --fingerprint {pin}"));
@@ -66,6 +72,19 @@ async fn serve(args: &Serve, registry: Registry) -> Result<()> {
         // whenever the process ends.
         fault = agent => Err(fault).context("the agent in this process has ended"),
     }
+}
+
+/// Says what jobs can do that run under the daemon's account.
+fn warn_of_open_secrets(args: &Serve) {
+    let whose = match args.trust_tenants {
+        true => "jobs of every tenant are taken",
+        false => "only jobs of tenant `default` are taken",
+    };
+    tracing::warn!(
+        folder = %args.data.display(),
+        "jobs run under the daemon's own account and can read its secrets, the token of an admin \
+         included: whoever submits one can become admin; {whose}. As root they run as somebody else"
+    );
 }
 
 /// What is found out about the agent before anything is started.
@@ -96,6 +115,7 @@ async fn agent(
     let token = running.own_agent_token(&node).await?;
     let tls = running.fingerprint().map(pin::config).transpose()?;
     let (host, port) = running.reachable();
+    let only_default = part.users.are_own() && !args.trust_tenants;
     let options = AgentOptions {
         daemon: Daemon { host, port, tls, token },
         data: part.data,
@@ -106,6 +126,7 @@ async fn agent(
         },
         gpus,
         jobs: JobSettings {
+            only_tenant: only_default.then_some(host::DEFAULT_TENANT_NUMBER),
             users: part.users,
             checkpoints: args.checkpoints.clone(),
             ..JobSettings::default()

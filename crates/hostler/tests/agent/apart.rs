@@ -77,7 +77,7 @@ fn what_is_missing_is_the_fault_of_the_machine_unless_the_job_named_it() {
     let mut fake = Fake::new(&[]);
     start(&mut fake, StartOrder { workdir: "/no/such/folder".into(), ..shell(1, "true") });
     let stage = fake.stage(1, |stage| *stage != Stage::Starting);
-    assert!(matches!(stage, Stage::NotStarted { of_machine: false, .. }), "{stage:?}");
+    assert!(matches!(stage, Stage::Impossible { .. }), "{stage:?}");
     if !is_root() {
         println!("skipped in part: only root starts programs as somebody else");
         return;

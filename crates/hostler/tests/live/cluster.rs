@@ -51,7 +51,8 @@ impl Cluster {
         let is_new = !self.folder.path().join("data").exists();
         let mut daemon = self.command();
         daemon.args(["serve", "--data", "data", "--listen", &self.address]);
-        daemon.args(["--with-agent", "--fake-gpus", &self.gpus]);
+        // Where the tests do not run as root, jobs run as their user.
+        daemon.args(["--with-agent", "--trust-tenants", "--fake-gpus", &self.gpus]);
         let mut daemon = daemon
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

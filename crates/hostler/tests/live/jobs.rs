@@ -139,16 +139,10 @@ fn arrays_dependencies_and_time_limits() {
 #[test]
 fn a_job_that_cannot_start_tells_its_fault_to_those_who_wait() {
     let cluster = Cluster::start("1xV100");
-    let told = std::fs::File::create(cluster.folder().join("told")).unwrap();
-    let mut waits = cluster.command();
-    waits.args(["submit", "--workdir", "/nosuch", "--wait", "--", "true"]).stderr(told);
-    let mut waits = waits.stdout(std::process::Stdio::null()).spawn().unwrap();
-    cluster.wait_for("the fault", |cluster| {
-        let told = std::fs::read_to_string(cluster.folder().join("told")).unwrap();
-        told.contains("/nosuch") && told.contains("it is tried again soon")
-    });
-    waits.kill().unwrap();
-    waits.wait().unwrap();
+    let ran = cluster.run(&["submit", "--workdir", "/nosuch", "--wait", "--", "true"]);
+    let words = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(1), "{words}");
+    assert!(words.contains("its start failed: cannot start in `/nosuch`"), "{words}");
     let needed = cluster.submit(&["--", "sleep", "600"]);
     let mut waits = cluster.command();
     waits.args(["submit", "--name", "waits", "--after", &needed, "--wait", "--", "true"]);

@@ -12,4 +12,5 @@ mod mistakes;
 mod operators;
 mod rehearsal;
 mod scripts;
+mod secrets;
 mod slurm;
