@@ -14,17 +14,33 @@ const CPU_PERIOD_US: u64 = 100_000;
 /// Name of the group that the agent itself moves to; units name it as `DelegateSubgroup=`.
 const AGENT_GROUP: &str = "hostler-agent";
 
+/// Why jobs of an agent started like this process would run without limits, if so. Changes
+/// nothing.
+pub fn fault() -> Option<io::Error> {
+    able().err()
+}
+
+fn able() -> io::Result<()> {
+    let own = own_group()?;
+    check_controllers(&own)?;
+    // Those who may write here may hand controllers on to groups below.
+    fs::OpenOptions::new().write(true).open(own.join("cgroup.subtree_control")).map(drop)
+}
+
+fn check_controllers(own: &Path) -> io::Result<()> {
+    let controllers = fs::read_to_string(own.join("cgroup.controllers"))?;
+    let there = |wanted: &&str| controllers.split_whitespace().any(|it| it == *wanted);
+    if ["cpu", "memory"].iter().all(there) {
+        return Ok(());
+    }
+    Err(io::Error::other("cpu and memory are not under control groups of version 2"))
+}
+
 /// Prepares the agent's own group and gives the folder below which jobs get theirs; one for each
 /// data folder.
 pub fn prepare(data: &Path) -> io::Result<PathBuf> {
     let own = own_group()?;
-    let controllers = fs::read_to_string(own.join("cgroup.controllers"))?;
-    if !["cpu", "memory"]
-        .iter()
-        .all(|wanted| controllers.split_whitespace().any(|it| it == *wanted))
-    {
-        return Err(io::Error::other("cpu and memory are not under control groups of version 2"));
-    }
+    check_controllers(&own)?;
     // Only a group without processes hands on its controllers, so the agent moves down.
     let agent = own.join(AGENT_GROUP);
     if let Err(fault) = hand_on(&own) {

@@ -4,7 +4,7 @@
 //! socket, process or clock; everything else here does what it says. A job does not hang on the
 //! agent: a shim of its own keeps it, so the agent may be killed and started again at any time.
 
-mod cgroup;
+pub mod cgroup;
 mod clock;
 mod connect;
 pub mod core;

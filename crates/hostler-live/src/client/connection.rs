@@ -64,9 +64,11 @@ impl Connection {
         let status = response.status();
         let etag = response.headers().get(header::ETAG);
         let etag = etag.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let date = response.headers().get(header::DATE);
+        let date = date.and_then(|value| httpdate::parse_http_date(value.to_str().ok()?).ok());
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
-        Ok(HttpAnswer { status, etag, body })
+        Ok(HttpAnswer { status, etag, date, body })
     }
 
     /// Reads the answer line by line.
@@ -124,7 +126,7 @@ impl Connection {
         }
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
-        Err(refused(&HttpAnswer { status, etag: None, body }))
+        Err(refused(&HttpAnswer { status, etag: None, date: None, body }))
     }
 
     /// Sends over the open connection, or over a new one when the old one was closed meanwhile.

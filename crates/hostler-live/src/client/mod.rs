@@ -8,7 +8,7 @@ mod connection;
 pub mod pin;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hyper::body::Bytes;
 pub use hyper::{Method, StatusCode};
@@ -129,6 +129,8 @@ pub struct HttpAnswer {
     pub status: StatusCode,
     /// Version of what it shows.
     pub etag: Option<String>,
+    /// The clock of the server.
+    pub date: Option<SystemTime>,
     /// Its text.
     pub body: Bytes,
 }

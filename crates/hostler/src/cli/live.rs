@@ -40,6 +40,7 @@ pub enum LiveCommand {
     Store(StoreArgs),
     Backup(Backup),
     Restore(Restore),
+    Doctor(Doctor),
 }
 
 /// Run the scheduler: keeps the queue, decides, tells agents.
@@ -405,6 +406,26 @@ Examples:
   hostler nodes
   hostler nodes --json")]
 pub struct Nodes {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Look for what is wrong: the daemon, the clock, disks, GPUs, and what jobs need here.
+///
+/// Changes nothing. Ends with 1 when something is broken; warnings alone end with 0.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler doctor
+  hostler doctor --data /var/lib/hostler --json")]
+pub struct Doctor {
+    /// Data folder of a daemon or an agent to look at.
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Address that a daemon is to listen on here.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -6,6 +6,7 @@ mod backup;
 mod change;
 mod compare;
 mod completions;
+mod doctor;
 mod explain;
 mod job_user;
 mod loads;
@@ -100,5 +101,6 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Store(args) => store::run(&args.command),
         LiveCommand::Backup(args) => backup::run(args),
         LiveCommand::Restore(args) => backup::restore(args),
+        LiveCommand::Doctor(args) => doctor::run(args),
     }
 }
