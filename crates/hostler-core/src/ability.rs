@@ -1,4 +1,5 @@
-//! What an executor can do and its operator allows, as data: policies look at it before they decide, `verify` after.
+//! What an executor can do and its operator allows, as data: policies look at it before they
+//! decide, `verify` after.
 //!
 //! A fact of the log like any other, so a replay or a fork of a real cluster decides as the cluster
 //! did. A simulated cluster can do all of it, unless the scenario says otherwise.

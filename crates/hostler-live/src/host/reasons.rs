@@ -74,7 +74,8 @@ impl Host {
         if job.reason == Reason::QuotaTooSmall {
             return format!("it asks for {asked} GPUs; the quota of tenant `{name}` is {most}");
         }
-        let said = format!("tenant `{name}` has {} of its {most} GPUs in use", gpus(used));
+        let said =
+            format!("tenant `{name}` has {} of the {most} GPUs of its quota in use", gpus(used));
         if used + job.spec.gpu_milli() <= u64::from(most) * 1000 {
             return format!("{said}; an earlier job of that tenant waits for more");
         }

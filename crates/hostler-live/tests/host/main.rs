@@ -245,16 +245,16 @@ fn a_quota_lets_through_what_fits_in_order() {
                 tenant `default` may have 4 jobs; ask for less, or wait for others to end
             2 jobs
                 1 starting, on n1
-                2 held by quota: tenant `default` has 1 of its 2 GPUs in use; it asks for 2
-                3 held by quota: tenant `default` has 1 of its 2 GPUs in use; an earlier job of that tenant waits for more
-                4 held by quota: tenant `default` has 1 of its 2 GPUs in use; an earlier job of that tenant waits for more
+                2 held by quota: tenant `default` has 1 of the 2 GPUs of its quota in use; it asks for 2
+                3 held by quota: tenant `default` has 1 of the 2 GPUs of its quota in use; an earlier job of that tenant waits for more
+                4 held by quota: tenant `default` has 1 of the 2 GPUs of its quota in use; an earlier job of that tenant waits for more
             3 n1 0 ended 0
                 to n1: forget lease0
                 to n1: start lease1 job2 restart 0 tasks 0[(0, 1000), (1, 1000)] of 1 at n1.example:20001
             4 jobs
                 2 starting, on n1
-                3 held by quota: tenant `default` has 2 of its 2 GPUs in use; it asks for 1
-                4 held by quota: tenant `default` has 2 of its 2 GPUs in use; it asks for 1
+                3 held by quota: tenant `default` has 2 of the 2 GPUs of its quota in use; it asks for 1
+                4 held by quota: tenant `default` has 2 of the 2 GPUs of its quota in use; it asks for 1
             5 n1 1 ended 0
                 to n1: forget lease1
                 to n1: start lease2 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002

@@ -80,9 +80,9 @@ pub struct Serve {
     /// left out.
     #[arg(long, value_name = "KIND[:KEY=VALUE..]|FILE")]
     pub fallback: Option<String>,
-    /// Work that a job without `--checkpoints` may lose in all by being stopped in favour of others;
-    /// each of its stays is then at least twice as long as all that it lost before. Such jobs are
-    /// never stopped for others when left out.
+    /// Work that a job without `--checkpoints` may lose in all by being stopped in favour of
+    /// others; each of its stays is then at least twice as long as all that it lost before. Such
+    /// jobs are never stopped for others when left out.
     #[arg(long, value_name = "TIME", value_parser = values::seconds)]
     pub lost_work_max: Option<u64>,
     /// Recorded trace whose jobs predictors learn from, besides those that finish here: for

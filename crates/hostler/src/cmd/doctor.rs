@@ -234,7 +234,9 @@ fn gpus() -> Finding {
             let next = "where there should be some, see whether `nvidia-smi` finds them";
             Finding::warning("gpus", "NVML finds none here", next)
         }
-        count => Finding::good("gpus", format!("{count} {}, {} MiB each", kind.model, kind.mem_mib)),
+        count => {
+            Finding::good("gpus", format!("{count} {}, {} MiB each", kind.model, kind.mem_mib))
+        }
     }
 }
 

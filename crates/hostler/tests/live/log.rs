@@ -25,7 +25,7 @@ fn an_exported_log_is_replayed_with_the_same_decisions() {
     cluster.crash();
     // One that gives way to a shorter one.
     cluster.text(&["policy", "set", "sjf:estimate=user:preempt=true"]);
-    let whole = ["--gpus", "2", "--grace", "1s", "--estimate"];
+    let whole = ["--gpus", "2", "--checkpoints", "--grace", "1s", "--estimate"];
     let long = cluster.submit(&[&whole[..], &["10h", "--", "sleep", "1"]].concat());
     cluster.until(&long, "running");
     let short = cluster.submit(&[&whole[..], &["1s", "--", "true"]].concat());

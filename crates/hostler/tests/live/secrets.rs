@@ -72,7 +72,8 @@ fn other_tenants_run_nothing_where_jobs_can_read_the_admins_token() {
     let admin = Access::new(&url, &token, None).unwrap();
     let mut client = Client::new(admin.clone()).unwrap();
     client.put::<Value>("/tenants/other", &json!({})).unwrap();
-    let new = NewToken { role: Role::User, name: "eve".into(), tenant: Some("other".into()) };
+    let (name, tenant) = ("eve".into(), Some("other".into()));
+    let new = NewToken { role: Role::User, name, tenant, new_tenant: true };
     let made: MadeToken = client.post("/tokens", &new).unwrap();
     let other = Access::new(&url, &made.token, None).unwrap();
 
