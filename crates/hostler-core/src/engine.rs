@@ -47,6 +47,9 @@ pub struct Engine<Watcher> {
     events: u64,
 }
 
+/// The step that a solver was asked at, and the solver.
+type AskedSolver = (u64, Box<dyn Solve>);
+
 /// Facts of one instant that are being taken in.
 #[derive(Default)]
 struct OpenInput {
@@ -207,7 +210,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     }
 
     /// The solver that the policy has asked, and the step that it asked at.
-    fn solver(&self) -> Result<Option<(u64, Box<dyn Solve>)>, Violation> {
+    fn solver(&self) -> Result<Option<AskedSolver>, Violation> {
         let Some(based_on) = self.state.solve_asked() else { return Ok(None) };
         let solver = guarded(|| self.policy.solver())?;
         Ok(solver.map(|solver| (based_on, solver)))

@@ -168,14 +168,7 @@ impl<'a> Check<'a> {
             Decision::Hold { job, .. } => {
                 self.waiting(*job)?;
             }
-            Decision::Stop { lease, why, .. } => {
-                let held = self.state.lease(*lease).ok_or(Violation::NoLease(*lease))?;
-                self.once(held.job)?;
-                let anew = *why == StopWhy::Preempted && held.stop.is_none();
-                if anew && !self.state.may_preempt(held) {
-                    return Err(Violation::Kept(held.job));
-                }
-            }
+            Decision::Stop { lease, why, .. } => self.stop(*lease, *why)?,
             Decision::Resize { lease, placement } => {
                 if !self.state.abilities().resize {
                     return Err(Violation::Unable("move or resize a job"));
@@ -210,6 +203,15 @@ impl<'a> Check<'a> {
             Decision::Solve { .. } | Decision::WakeAt { .. } => {}
         }
         Ok(())
+    }
+
+    /// A stop is of a lease that there is, and in favour of others only where that may be.
+    fn stop(&mut self, lease: LeaseId, why: StopWhy) -> Result<(), Violation> {
+        let held = self.state.lease(lease).ok_or(Violation::NoLease(lease))?;
+        self.once(held.job)?;
+        let anew = why == StopWhy::Preempted && held.stop.is_none();
+        let kept = anew && !self.state.may_preempt(held);
+        if kept { Err(Violation::Kept(held.job)) } else { Ok(()) }
     }
 
     /// Turns are of jobs and GPU models that there are.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Backup, Restore};
 use crate::live::{client, moment, print_json};
-use crate::say::say;
+use crate::say::{print, say};
 
 /// The longest silence of the daemon in the middle of a backup.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub fn run(args: &Backup) -> Result<()> {
     if args.json {
         return print_json(&shown(file, &facts));
     }
-    println!("{}", told(&facts));
+    print(told(&facts))?;
     Ok(())
 }
 
@@ -46,7 +46,7 @@ pub fn restore(args: &Restore) -> Result<()> {
         value["aside"] = json!(aside);
         return print_json(&value);
     }
-    println!("{}", told(&facts));
+    print(told(&facts))?;
     if let Some(aside) = aside {
         say(format_args!("what was there before is in {}", aside.display()));
     }
