@@ -4,6 +4,7 @@
 
 mod arrays;
 mod cluster;
+mod common;
 mod enrol;
 mod jobs;
 mod lists;
