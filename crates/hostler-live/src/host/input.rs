@@ -357,7 +357,7 @@ pub enum HostError {
         fault: String,
     },
     /// A quota is used up.
-    #[error("tenant `{tenant}` may have {most} {what}; ask for less, or wait for others to end")]
+    #[error("tenant `{tenant}` may have {most} {what}; ask for less")]
     OverQuota {
         /// Whose.
         tenant: String,

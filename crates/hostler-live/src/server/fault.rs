@@ -57,7 +57,8 @@ impl ApiFault {
 
     /// There is no such thing, or the caller may not know of it.
     pub fn missing(what: &str, name: impl std::fmt::Display) -> ApiFault {
-        ApiFault::new(StatusCode::NOT_FOUND, format!("no such {what}: {name}"))
+        let fault = ApiFault::new(StatusCode::NOT_FOUND, format!("no such {what}: {name}"));
+        fault.hint(who_lists(what))
     }
 
     /// Too much of something.
@@ -202,5 +203,16 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<T>, ApiFault> {
         let Path(value) = Path::from_request_parts(parts, state).await?;
         Ok(Named(value))
+    }
+}
+
+/// The command that lists things of this sort.
+pub fn who_lists(what: &str) -> &'static str {
+    match what {
+        "job" => "`hostler queue` and `hostler history` list them",
+        "node" => "`hostler nodes` lists them",
+        "tenant" => "`hostler tenant list` lists them",
+        "token" => "`hostler token list` lists them",
+        _ => "",
     }
 }

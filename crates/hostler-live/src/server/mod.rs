@@ -188,6 +188,11 @@ impl From<HostError> for ApiFault {
             }
             HostError::Stopped { .. } | HostError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
-        ApiFault::new(status, error.to_string())
+        let hint = match &error {
+            HostError::Unknown { what, .. } => fault::who_lists(what),
+            HostError::OverQuota { .. } => "an admin raises it with `hostler tenant set`",
+            _ => "",
+        };
+        ApiFault::new(status, error.to_string()).hint(hint)
     }
 }

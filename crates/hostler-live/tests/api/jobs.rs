@@ -204,16 +204,16 @@ fn faults_say_what_is_wrong() {
         400 POST /jobs: {"error":"invalid `command`: it names no program","hint":""}
         400 POST /jobs: {"error":"invalid body: comand: unknown field `comand`
         400 POST /jobs: {"error":"invalid `gpus`: 1.5; use 0, a part of one GPU from 0.01 to 1, or whole ones up to 64000","hint":""}
-        404 POST /jobs: {"error":"no job `77`","hint":""}
+        404 POST /jobs: {"error":"no job `77`","hint":"`hostler queue` and `hostler history` list them"}
         400 GET /jobs?limit=0: {"error":"invalid `limit`: 0","hint":"use 1 to 1000"}
         400 GET /history?limit=1001&state=queued: {"error":"invalid `limit`: 1001","hint":"use 1 to 1000"}
         400 GET /jobs?sate=held: {"error":"invalid query: sate: unknown field `sate`
         400 GET /jobs/none: {"error":"invalid path: Cannot parse `none` to a `u32`","hint":""}
-        404 GET /jobs/7: {"error":"no such job: 7","hint":""}
+        404 GET /jobs/7: {"error":"no such job: 7","hint":"`hostler queue` and `hostler history` list them"}
         404 GET /nowhere: {"error":"no such path","hint":"see GET /api/v1/openapi.json"}
         405 DELETE /jobs: {"error":"no such method here","hint":"see GET /api/v1/openapi.json"}
         400 PUT /policy: {"error":"unknown policy `fito`
-        404 POST /nodes/gpu-07/drain: {"error":"no node `gpu-07`","hint":""}
+        404 POST /nodes/gpu-07/drain: {"error":"no node `gpu-07`","hint":"`hostler nodes` lists them"}
     "#]].assert_eq(&told);
 }
 
@@ -291,8 +291,8 @@ fn what_comes_after_a_large_array_is_settled_by_all_of_it() {
         201 {"first":1501,"count":1}
         409 {"error":"job 4 ended without a start; nothing can wait for it to start","hint":""}
         201 {"first":1502,"count":1}
-        404 {"error":"no job `1_1500`","hint":""}
-        404 {"error":"no job `9000-9010`","hint":""}
+        404 {"error":"no job `1_1500`","hint":"`hostler queue` and `hostler history` list them"}
+        404 {"error":"no job `9000-9010`","hint":"`hostler queue` and `hostler history` list them"}
         400 {"error":"invalid `after`: more than 10000 jobs; name fewer","hint":""}
         201 {"first":1503,"count":2000}
         400 {"error":"invalid `after`: 51 jobs that wait for 2000 each; at most 100000 in all: let one job wait for them, and the array for that one","hint":""}

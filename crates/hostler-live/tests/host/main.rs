@@ -238,11 +238,11 @@ fn a_quota_lets_through_what_fits_in_order() {
             1 submit gpus=1
                 submitted [3]
             1 submit gpus=4
-                tenant `default` may have 2 GPUs in one job; ask for less, or wait for others to end
+                tenant `default` may have 2 GPUs in one job; ask for less
             1 submit gpus=1
                 submitted [4]
             1 submit gpus=1
-                tenant `default` may have 4 jobs; ask for less, or wait for others to end
+                tenant `default` may have 4 jobs; ask for less
             2 jobs
                 1 starting, on n1
                 2 held by quota: tenant `default` has 1 of the 2 GPUs of its quota in use; it asks for 2

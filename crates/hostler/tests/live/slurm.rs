@@ -6,11 +6,14 @@ use std::process::{Command, Output, Stdio};
 
 use crate::cluster::Cluster;
 
-/// Makes the links as they are packaged.
+/// Makes the links as they are packaged, to a copy of the program that jobs reach: it may have been
+/// built in a home.
 fn links(cluster: &Cluster) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/slurm-links/link.sh");
+    let program = cluster.folder().join("hostler");
+    std::fs::copy(env!("CARGO_BIN_EXE_hostler"), &program).unwrap();
     let mut made = Command::new("sh");
-    made.arg(script).arg(cluster.folder()).arg(env!("CARGO_BIN_EXE_hostler"));
+    made.arg(script).arg(cluster.folder()).arg(program);
     assert!(made.status().unwrap().success());
 }
 
