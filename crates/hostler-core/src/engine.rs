@@ -237,10 +237,13 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Takes in facts of the instant that came together; the state shows them at once. What
     /// predictors believe after them follows behind the last one.
     pub fn take_facts(&mut self, events: Vec<Event>) {
+        let seen = self.speeds_seen(&events);
+        let mut seen = seen.into_iter();
         for event in &events {
             if let Some(predict) = &mut self.predict {
-                let believed = believe(&mut **predict, &self.state, event);
-                self.open_input().beliefs.extend(believed);
+                let believed = estimates(&mut **predict, &self.state, event);
+                let seen = seen.next().unwrap_or_default();
+                self.open_input().beliefs.extend(believed.into_iter().chain(seen));
             }
             self.apply_fact(event);
         }
@@ -250,6 +253,16 @@ impl<Watcher: Watch> Engine<Watcher> {
         } else {
             input.events.extend(events);
         }
+    }
+
+    /// What stays that end together show of speeds, one list for each fact: who ran beside whom is
+    /// known before the first of them is taken in.
+    fn speeds_seen(&mut self, events: &[Event]) -> Vec<Vec<Event>> {
+        let state = &self.state;
+        let predict = self.predict.as_deref_mut().filter(|predict| predict.wants_speeds());
+        predict.map_or_else(Vec::new, |predict| {
+            events.iter().map(|event| speeds(predict, state, event)).collect()
+        })
     }
 
     fn open_input(&mut self) -> &mut OpenInput {
@@ -455,27 +468,28 @@ pub(crate) fn guarded<Answer>(work: impl FnOnce() -> Answer) -> Result<Answer, V
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Violation::Panicked)
 }
 
-/// What a predictor believes after a fact that the state has not taken in yet.
-fn believe(predict: &mut dyn Predict, state: &ClusterState, event: &Event) -> Vec<Event> {
+/// Run times that a predictor believes in after a fact that the state has not taken in yet.
+fn estimates(predict: &mut dyn Predict, state: &ClusterState, event: &Event) -> Vec<Event> {
     match event {
         Event::Submitted { job, spec } => {
             let estimate = predict.estimate(*job, spec);
             estimate.map(|estimate| Event::Estimated { job: *job, estimate }).into_iter().collect()
         }
-        Event::Stopped { lease, outcome, done, lost } => {
+        Event::Stopped { lease, outcome: Outcome::Finished, done, .. } => {
             let job = state.lease(*lease).and_then(|lease| state.job(lease.job));
-            let finished = job.filter(|_| *outcome == Outcome::Finished);
-            let mut beliefs = finished.map_or(Vec::new(), |job| learn(predict, state, job, *done));
-            if !predict.wants_speeds() {
-                return beliefs;
-            }
-            let observed = observed(state, *lease, *outcome, (*done, *lost));
-            beliefs.extend(profiled(predict, observed));
-            beliefs
+            job.map_or(Vec::new(), |job| learn(predict, state, job, *done))
         }
-        Event::StartFailed { lease } if predict.wants_speeds() => {
-            profiled(predict, unfit(state, *lease))
+        _ => Vec::new(),
+    }
+}
+
+/// Speeds that a predictor believes in after a fact that the state has not taken in yet.
+fn speeds(predict: &mut dyn Predict, state: &ClusterState, event: &Event) -> Vec<Event> {
+    match event {
+        Event::Stopped { lease, outcome, done, lost } => {
+            profiled(predict, observed(state, *lease, *outcome, (*done, *lost)))
         }
+        Event::StartFailed { lease } => profiled(predict, unfit(state, *lease)),
         _ => Vec::new(),
     }
 }
