@@ -32,8 +32,9 @@ impl Experience {
         match source {
             EstimateSource::User | EstimateSource::Median | EstimateSource::Cart => Ok(()),
             EstimateSource::Oracle => Err("invalid `estimate`: nobody knows the true run times \
-                                           of jobs that run for real; use `user`, `median`, \
-                                           `cart` or `trained`"
+                                           of jobs that run for real; name `user`, \
+                                           `median`, `cart` or `trained`, as in \
+                                           `sjf:estimate=user`"
                 .to_owned()),
             EstimateSource::Trained if self.model.is_some() => Ok(()),
             EstimateSource::Trained => Err("invalid `estimate`: the daemon has no trained model; \

@@ -116,7 +116,7 @@ pub fn inspect(file: &Path) -> Result<BackupFacts, StoreError> {
 /// Killed at any point, it leaves a folder with the store of before, with the one of the backup, or
 /// with none; then it is to be run again.
 pub fn restore(file: &Path, folder: &Path, force: bool) -> Result<Restored, StoreError> {
-    inspect(file)?;
+    let facts = inspect(file)?;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o711)
@@ -131,7 +131,7 @@ pub fn restore(file: &Path, folder: &Path, force: bool) -> Result<Restored, Stor
     let draft = Draft::new(with_ending(&target, ".draft"))?;
     copy(file, &draft.0)?;
     let packed = unpack(&draft.0)?;
-    let facts = inspect(&draft.0)?;
+    inspect(&draft.0)?;
     let replaced = packed.iter().map(|(name, _)| folder.join(name)).filter(|at| at.exists());
     let moved: Vec<PathBuf> = found.into_iter().chain(replaced).collect();
     let aside = set_aside(folder, "before-restore", &moved)?;

@@ -518,7 +518,7 @@ Examples:
 #[command(after_help = "\
 Examples:
   hostler policy show
-  hostler policy set sjf")]
+  hostler policy set sjf:estimate=median")]
 pub struct PolicyArgs {
     #[command(subcommand)]
     pub command: PolicyCommand,
@@ -536,8 +536,8 @@ pub enum PolicyCommand {
     /// Let another policy decide from now on.
     #[command(after_help = "\
 Examples:
-  hostler policy set sjf
-  hostler policy set fifo-backfill:depth=50
+  hostler policy set sjf:estimate=median
+  hostler policy set fifo-backfill:estimate=user:depth=50
   hostler policy set sjf.toml")]
     Set {
         /// A policy with settings, or a file (TOML: `kind = ".."` and settings), which comes first;

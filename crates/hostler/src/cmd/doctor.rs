@@ -221,7 +221,8 @@ fn limits() -> Finding {
         None => Finding::good("limits", "jobs can be kept to their cores and memory"),
         Some(fault) => {
             let says = format!("jobs would run without limits of cores and memory: {fault}");
-            let next = "start the agent by its unit (`Delegate=yes`), or as root";
+            let next = "start the agent by its unit (`Delegate=yes`) or as root, on a system with \
+                        control groups of version 2 alone";
             Finding::warning("limits", says, next)
         }
     }
@@ -257,8 +258,8 @@ fn containers() -> Finding {
     match found.is_empty() {
         false => Finding::good("containers", found.join(", ")),
         true => {
-            let next = "jobs run without images; install one of them where they are wanted";
-            Finding::warning("containers", format!("none of {}", CONTAINERS.join(", ")), next)
+            let says = format!("none of {} is here", CONTAINERS.join(", "));
+            Finding::warning("containers", says, "where jobs call one by themselves, install it")
         }
     }
 }

@@ -54,15 +54,17 @@ fn create(args: &TokenCreate) -> Result<()> {
     print(&made.token)?;
     let Access { server, fingerprint, .. } = access()?;
     let pin = fingerprint.map(|pin| format!(" --fingerprint {pin}")).unwrap_or_default();
-    let token = &made.token;
     say(match role {
         Role::Agent => format!(
-            "next, on {0}: HOSTLER_TOKEN={token} hostler agent --server {server}{pin} --name {0}",
+            "next, on {0}, with the token in a file that only you can read: hostler agent \
+             --server {server}{pin} --name {0} --token-file FILE",
             args.name
         ),
-        Role::Admin | Role::User | Role::Viewer => {
-            format!("next, as {}: hostler login {server}{pin} --token {token}", args.name)
-        }
+        Role::Admin | Role::User | Role::Viewer => format!(
+            "next, as {}, with the token in a file that only you can read: hostler login \
+             {server}{pin} < FILE",
+            args.name
+        ),
     });
     Ok(())
 }

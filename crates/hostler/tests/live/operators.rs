@@ -90,10 +90,15 @@ fn tokens_are_made_used_and_revoked() {
     let made = cluster.run(&["token", "create", "--tenant", "vision", "--new-tenant", "ada"]);
     let words = String::from_utf8_lossy(&made.stderr).into_owned();
     // What is printed for her to type works as it stands.
-    let next = words.lines().find_map(|line| line.strip_prefix("next, as ada: hostler ")).unwrap();
+    let (_, next) = words.split_once("only you can read: hostler ").unwrap();
+    let (next, file) = next.trim().split_once(" < ").unwrap();
+    let token = cluster.folder().join(file);
+    std::fs::write(&token, &made.stdout).unwrap();
     let mut login = cluster.command();
     login.args(next.split_whitespace()).env("XDG_CONFIG_HOME", cluster.folder().join("ada"));
+    login.stdin(std::fs::File::open(token).unwrap());
     assert!(login.status().unwrap().success(), "{next}");
+    assert!(!next.contains("hst_"), "a command line is seen by others");
     let made = cluster.json(&["token", "create", "--role", "viewer", "eve"]);
     let id = made["id"].to_string();
     let listed = cluster.text(&["token", "list"]);

@@ -53,6 +53,13 @@ impl AgentDriver {
     /// Why a node gets no jobs, besides what a person wants.
     pub(super) fn why_it_rests(&self, desk: &Desk, live: &NodeLive) -> String {
         let silence = desk.now().since(live.last_beat);
+        if live.challenger.is_some() {
+            return format!(
+                "another agent asks for it and has to wait: the one before had another data folder \
+                 and may still run its jobs; it counts as gone after {:.0} s without a word",
+                self.settings.dead.secs_f64()
+            );
+        }
         if silence >= self.settings.silent {
             return format!("its agent was not heard for {:.0} s", silence.secs_f64());
         }
