@@ -1,5 +1,7 @@
 //! Policies that break rules: the daemon goes on without them.
 
+use std::sync::Arc;
+
 use expect_test::expect;
 use hostler_core::placement::{Part, Placement};
 use hostler_core::plan::Plan;
@@ -8,8 +10,10 @@ use hostler_core::reason::Reason;
 use hostler_core::registry::Registry;
 use hostler_core::solve::Solve;
 use hostler_core::target::Solution;
-use hostler_core::units::{Mib, Milli};
+use hostler_core::units::{Mib, Milli, Time};
 use hostler_core::view::View;
+use hostler_live::host::{Host, PolicyBuilder, Settings};
+use hostler_live::store::memory::Disk;
 
 use crate::story::check;
 
@@ -185,4 +189,19 @@ fn a_solver_that_panics_and_a_policy_that_cannot_be_made_do_no_harm() {
                 1 starting, on n1
         "#]],
     );
+}
+
+#[test]
+fn a_fallback_that_is_no_policy_is_refused_at_the_start() {
+    let registry = hostler_policies::builtin();
+    let builder = move |text: &str| registry.from_toml(text).map_err(|fault| fault.to_string());
+    let builder: PolicyBuilder = Arc::new(builder);
+    for (fallback, fault) in [("kind = 'nonsense'", "unknown policy"), ("kind = 'sjf'", "estimate")]
+    {
+        let settings = Settings { fallback: fallback.to_owned(), ..Settings::new("kind = 'fifo'") };
+        let store = Box::new(Disk::default().store());
+        let opened = Host::open(store, Arc::clone(&builder), settings, Time::ZERO);
+        let told = opened.err().expect("it is refused").to_string();
+        assert!(told.contains(fault), "{told}");
+    }
 }

@@ -79,6 +79,19 @@ fn estimates_follow_submissions_and_ends_of_jobs_in_the_same_record() {
 }
 
 #[test]
+fn jobs_behind_a_gate_and_those_of_the_same_instant_hear_of_a_lesson() {
+    let mut world = World::with_predictor("4", LastRun::default());
+    world.submit(0, 0, &["gpus 1", "gpus 1"]);
+    world.step(0, vec![held(1, true)], vec![]);
+    let lease = world.run(1, 0, whole(0, &[0]));
+    // Job 2 is submitted at the instant of the lesson, before it.
+    world.step(31, vec![submit(2, asks("gpus 1")), finished(lease, 30)], vec![]);
+    assert_eq!(world.job(1).estimate, Some(believed(30)));
+    assert_eq!(world.job(2).estimate, Some(believed(30)));
+    world.check_log();
+}
+
+#[test]
 fn only_a_job_that_finished_teaches_its_run_time() {
     let mut world = World::with_predictor("4", LastRun::default());
     world.submit(0, 0, &["gpus 1", "gpus 1", "gpus 1"]);
