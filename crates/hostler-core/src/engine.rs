@@ -277,10 +277,11 @@ impl<Watcher: Watch> Engine<Watcher> {
             false => self.state.silent_nodes(self.state.now()),
         };
         let silent = silent.into_iter().map(|node| Event::NodeDown { node });
-        // What makes no sense is no belief.
-        let sound = beliefs.into_iter().filter(|belief| border::check(&self.state, belief).is_ok());
-        let sound: Vec<Event> = sound.collect();
-        for event in sound.into_iter().chain(silent) {
+        for event in beliefs.into_iter().chain(silent) {
+            // What makes no sense is no belief.
+            if border::check(&self.state, &event).is_err() {
+                continue;
+            }
             self.apply_fact(&event);
             events.push(event);
         }

@@ -145,12 +145,9 @@ impl Host {
         let mut stays: Vec<&Lease> =
             node.leases.iter().filter_map(|lease| state.lease(*lease)).collect();
         stays.sort_by_key(|lease| (lease.expected_end, lease.id));
-        let (free, mut cpu, mut mem) = {
-            let free = state.capacity();
-            let own = free.node(node.id);
-            (free.gpu_free(node.id), own.cpu, own.mem)
-        };
-        let mut gpu = free;
+        let free = state.capacity();
+        let (mut gpu, own) = (free.gpu_free(node.id), free.node(node.id));
+        let (mut cpu, mut mem) = (own.cpu, own.mem);
         let mut jobs = Vec::new();
         for stay in stays {
             for part in stay.placement.parts.iter().filter(|part| part.node == node.id) {

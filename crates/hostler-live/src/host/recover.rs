@@ -61,12 +61,6 @@ impl Host {
     ) -> Result<Host, HostError> {
         let mut desk = Desk::open(store, builder, settings, experience, now)?;
         driver.restore(&mut desk);
-        // One that was good once may want what is gone: a model of run times, or itself.
-        if let Err(fault) = desk.check_policy(&desk.policy) {
-            let fault = format!("{fault} (`{}`)", desk.policy.replace('\n', " ").trim());
-            tracing::error!(fault, "the policy cannot be used any more");
-            desk.leave_policy(fault);
-        }
         desk.drain();
         desk.predict_anew();
         // Moves, power and divisions have no way to a driver yet.
@@ -88,7 +82,6 @@ impl Host {
     fn begin_fresh(&mut self) -> Result<(), HostError> {
         let desk = &mut self.desk;
         let policy = desk.policy.clone();
-        desk.check_policy(&policy)?;
         desk.set_tenant(DEFAULT_TENANT, TenantQuota::default())?;
         desk.fact(Event::PolicyChanged { settings: policy.as_str().into() });
         desk.draft.rows.push(Row::Policy(policy));
@@ -109,11 +102,13 @@ impl Desk {
         let builder = guarded(builder);
         usable(&builder, &experience, &settings.fallback)?;
         let policy = loaded.policy.clone().unwrap_or_else(|| settings.policy.clone());
-        let in_use = match usable(&builder, &experience, &policy) {
-            Err(_) if loaded.policy.is_some() => settings.fallback.clone(),
-            checked => checked.map(|()| policy.clone())?,
+        // One that was good once may want what is gone: a model of run times, or itself.
+        let gone = match usable(&builder, &experience, &policy) {
+            Err(fault) if loaded.policy.is_some() => Some(fault),
+            checked => checked.map(|()| None)?,
         };
-        let (engine, log_bytes) = fold(&mut *store, &builder, &in_use, &loaded)?;
+        let in_use = if gone.is_some() { &settings.fallback } else { &policy };
+        let (engine, log_bytes) = fold(&mut *store, &builder, in_use, &loaded)?;
         let snapshot_bytes = loaded.snapshot.as_ref().map_or(0, |(_, text)| text.len());
         let now = now.max(engine.state().now());
         let keys = Keys::restore(loaded.keys, settings.keys_max, now);
@@ -154,6 +149,11 @@ impl Desk {
         desk.restore_jobs(loaded.jobs)?;
         if loaded.restored {
             desk.leave_gap();
+        }
+        if let Some(fault) = gone {
+            let fault = format!("{fault} (`{}`)", desk.policy.replace('\n', " ").trim());
+            tracing::error!(fault, "the policy cannot be used any more");
+            desk.leave_policy(fault);
         }
         Ok(desk)
     }

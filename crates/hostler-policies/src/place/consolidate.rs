@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 
 use hostler_core::capacity::{Capacity, Walk};
 use hostler_core::id::ModelId;
-use hostler_core::job::{Demand, Locality, Models};
+use hostler_core::job::{Demand, Models};
 use hostler_core::placement::Part;
 use hostler_core::stage::{Place, Shortfall};
 
-use super::{Rack, Rule, Seat, choose, part, seats};
+use super::{Rack, Rule, Seat, choose};
 
 /// Fewest nodes.
 pub struct Consolidate;
@@ -28,26 +28,18 @@ impl Place for Consolidate {
         demand: &Demand,
         count: u32,
     ) -> Result<Vec<Part>, Shortfall> {
-        match one_model(free, demand, count) {
-            Some(seats) => {
-                let parts = seats.into_iter();
-                Ok(parts.map(|seat| part(free, gang, demand, seat)).collect())
-            }
-            None => choose::<Consolidate>(free, gang, demand, count),
-        }
+        choose::<Consolidate>(free, gang, demand, count)
     }
 }
 
 /// The fewest nodes of one GPU model that hold all tasks, where there is a choice of models.
-fn one_model(free: &Capacity, demand: &Demand, count: u32) -> Option<Vec<Seat>> {
-    let near = !matches!(demand.locality, Locality::Any | Locality::Apart);
-    if count < 2 || demand.gpu.0 == 0 || near || matches!(demand.models, Models::Ordered(_)) {
+fn one_model(free: &Capacity, demand: &Demand, seats: &[Seat], count: u32) -> Option<Vec<Seat>> {
+    if demand.gpu.0 == 0 || matches!(demand.models, Models::Ordered(_)) {
         return None;
     }
-    let (seats, _) = seats::<Consolidate>(free, demand, Some(count));
     let mut models: BTreeMap<Option<ModelId>, Vec<Seat>> = BTreeMap::new();
     for seat in seats {
-        models.entry(free.model(seat.node)).or_default().push(seat);
+        models.entry(free.model(seat.node)).or_default().push(*seat);
     }
     if models.len() < 2 {
         return None;
@@ -64,6 +56,11 @@ impl Rule for Consolidate {
 
     fn enough(seats: &[Seat], _: u32, count: u32) -> bool {
         seats.last().is_some_and(|seat| seat.tasks >= count)
+    }
+
+    fn pick(free: &Capacity, demand: &Demand, seats: &[Seat], count: u32) -> Vec<Seat> {
+        let alike = one_model(free, demand, seats, count);
+        alike.unwrap_or_else(|| Self::divide(seats, count))
     }
 
     fn divide(seats: &[Seat], count: u32) -> Vec<Seat> {

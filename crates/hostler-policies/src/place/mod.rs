@@ -87,6 +87,11 @@ trait Rule {
     /// `count` tasks.
     fn enough(seats: &[Seat], total: u32, count: u32) -> bool;
 
+    /// Divides `count` tasks among seats anywhere in the cluster that hold them.
+    fn pick(_free: &Capacity, _demand: &Demand, seats: &[Seat], count: u32) -> Vec<Seat> {
+        Self::divide(seats, count)
+    }
+
     /// Divides `count` tasks among seats that hold them.
     fn divide(seats: &[Seat], count: u32) -> Vec<Seat>;
 
@@ -123,7 +128,7 @@ fn choose<R: Rule>(
             if total < count {
                 return Err(Shortfall { fit: total });
             }
-            R::divide(&seats, count)
+            R::pick(free, demand, &seats, count)
         }
     };
     let parts = seats.into_iter();
