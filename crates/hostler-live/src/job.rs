@@ -269,6 +269,8 @@ pub enum HeldBy {
     Array,
     /// Its tenant uses all GPUs of its quota.
     Quota,
+    /// Its tenant has used up the GPU hours of its budget.
+    Budget,
 }
 
 /// What people are told about a job.

@@ -1,5 +1,8 @@
 //! Bounds of the live scheduler, each with the reason for its number.
 
+/// Days of a period of a budget, where nobody says otherwise: about a month.
+pub const BUDGET_DAYS_DEFAULT: u32 = 30;
+
 /// Bytes of one message between agent and daemon: a start order with a full environment fits.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 

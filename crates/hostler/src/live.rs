@@ -90,6 +90,7 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
         Some(HeldBy::Nodes) => "nodes",
         Some(HeldBy::Array) => "array",
         Some(HeldBy::Quota) => "quota",
+        Some(HeldBy::Budget) => "budget",
     };
     format!("{}:{by}", state_name(state))
 }

@@ -31,7 +31,9 @@ impl ClusterState {
         if woken {
             self.wake_at = None;
         }
-        self.resume_paused() || woken
+        let resumed = self.resume_paused();
+        let paid = self.pass_budgets();
+        self.pass_windows() || paid || resumed || woken
     }
 
     /// Takes one fact in.
@@ -42,11 +44,13 @@ impl ClusterState {
                 assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
                 self.tenant_added(*tenant);
+                self.budget_changed(*tenant, false);
             }
             Event::TenantChanged { tenant, spec } => {
                 assert!(spec.weight > 0, "something is due to every tenant");
-                self.tenants[tenant.index()] = spec.clone();
+                let before = std::mem::replace(&mut self.tenants[tenant.index()], spec.clone());
                 self.note_change();
+                self.budget_changed(*tenant, before.budget.is_some());
                 self.quota_changed(*tenant);
             }
             Event::AbilitiesChanged { abilities } => {
@@ -57,6 +61,8 @@ impl ClusterState {
             Event::NodeDown { node } => self.node_down(*node, watch),
             Event::NodeRetired { node } => self.node_retired(*node, watch),
             Event::NodeDrain { node, draining } => self.node_drain(*node, *draining, watch),
+            Event::WindowSet { window, spec } => self.window_set(*window, spec),
+            Event::WindowEnded { window } => self.window_ended(*window),
             Event::PowerChanged { node, power } => self.power_changed(*node, *power, watch),
             Event::Submitted { job, spec } => self.submitted(*job, spec, watch),
             Event::LeasesSkipped { next } => self.leases.skip_to(next.0),
@@ -144,6 +150,7 @@ impl ClusterState {
             first_device: DeviceId(self.next_device),
             leases: Vec::new(),
             retired: false,
+            kept: None,
         };
         self.next_device += spec.gpus;
         self.node_held.push([0; 2]);
@@ -424,6 +431,7 @@ impl ClusterState {
             StopWhy::Cancelled => self.finish(lease.job, Ending::Cancelled, watch),
             StopWhy::TimeLimit => self.finish(lease.job, Ending::TimedOut, watch),
             StopWhy::NodeFailed => self.requeue(lease.job, Reason::NodeFailed),
+            StopWhy::Evicted => self.requeue(lease.job, Reason::Evicted),
             StopWhy::NoAnswer => {
                 if one_failure_too_many(job, &lease.placement) {
                     self.finish(lease.job, Ending::Failed, watch);

@@ -151,7 +151,7 @@ impl Desk {
         let before = self.tenants.get(name).and_then(|tenant| tenant.row.quota.weight);
         quota.weight = quota.weight.or(before);
         let (weight, gpus_max) = (quota.weight.unwrap_or(1), quota.gpus_max);
-        let spec = Tenant { name: name.into(), weight, gpus_max };
+        let spec = Tenant { name: name.into(), weight, gpus_max, budget: quota.budget() };
         let id = known.unwrap_or(self.tenants.len() as u32);
         let tenant = TenantId(id);
         match known {

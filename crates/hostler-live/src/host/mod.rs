@@ -253,6 +253,7 @@ impl Host {
             | Decision::SetAside { .. }
             | Decision::Hold { .. }
             | Decision::BeginRound
+            | Decision::WeighPast { .. }
             | Decision::Turns { .. }
             | Decision::Solve { .. }
             | Decision::WakeAt { .. } => {}

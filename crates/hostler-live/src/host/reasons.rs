@@ -61,6 +61,7 @@ impl Host {
             Some(Gate::Pause) => format!("{}; it is tried again soon", live.row.facts.reason),
             Some(Gate::NoNode) => format!("{}; it waits for other nodes to join", job.reason),
             Some(Gate::Quota) => self.over_quota(live, job),
+            Some(Gate::Budget) => self.over_budget(live, job),
             Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
         }
     }
@@ -80,6 +81,23 @@ impl Host {
             return format!("{said}; an earlier job of that tenant waits for more");
         }
         format!("{said}; it asks for {asked}")
+    }
+
+    fn over_budget(&self, live: &LiveJob, job: &Job) -> String {
+        let state = self.desk.state();
+        let tenant = job.spec.tenant;
+        let Some(budget) = state.tenant(tenant).budget else { return job.reason.to_string() };
+        let account = state.tenant_account(tenant);
+        let hours = |span: Span| span.secs_f64() / 3600.0;
+        let anew = (account.period_from + budget.every).since(state.now());
+        format!(
+            "tenant `{}` has used {:.1} of the {:.1} GPU hours of its budget; more in {}, or by \
+             `hostler tenant set`",
+            live.row.tenant,
+            hours(account.spent_at(state.now())),
+            hours(budget.gpu_time),
+            anew
+        )
     }
 
     /// What is missing for a job that does not fit now.

@@ -9,6 +9,7 @@ use hostler_core::job::{
 };
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span};
+use hostler_core::window::Stay;
 
 use super::{Desk, HostError};
 use crate::job::{self, JobRequest, is_variable};
@@ -212,6 +213,7 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
         mem: Mib(request.mem_mib),
         models: if models.is_empty() { Models::Any } else { Models::Ordered(models.into()) },
         locality,
+        stay: Stay::of_limit(request.max_secs.map(Span::from_secs)),
         ..Demand::default()
     })
 }

@@ -308,6 +308,7 @@ fn held_by(gate: Gate) -> HeldBy {
         Gate::NoNode => HeldBy::Nodes,
         Gate::Array => HeldBy::Array,
         Gate::Quota => HeldBy::Quota,
+        Gate::Budget => HeldBy::Budget,
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use hostler_core::account::Budget;
+use hostler_core::units::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::stays::Stay;
 use crate::job::{JobRequest, JobState};
+use crate::limits::BUDGET_DAYS_DEFAULT;
 use crate::wire::Machine;
 
 /// What a token allows.
@@ -129,6 +132,26 @@ pub struct TenantQuota {
     pub queued_max: Option<u32>,
     /// GPUs that its jobs use at a time.
     pub gpus_max: Option<u32>,
+    /// GPU hours that its jobs may use in each period. When they are used up, jobs that run go on
+    /// and others wait for the next period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000000000)]
+    pub budget_gpu_hours: Option<u32>,
+    /// Length of such a period in days, from the moment at which the budget is given; 30 when not
+    /// given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 3660)]
+    pub budget_days: Option<u32>,
+}
+
+impl TenantQuota {
+    /// The budget as the scheduler keeps it.
+    pub fn budget(&self) -> Option<Budget> {
+        let hours = self.budget_gpu_hours?;
+        let days = self.budget_days.unwrap_or(BUDGET_DAYS_DEFAULT);
+        let gpu_time = Span::from_secs(u64::from(hours) * 3600);
+        Some(Budget { gpu_time, every: Span::from_secs(u64::from(days) * 86_400) })
+    }
 }
 
 /// A tenant.

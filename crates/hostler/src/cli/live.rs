@@ -555,7 +555,8 @@ Examples:
 #[command(after_help = "\
 Examples:
   hostler tenant list
-  hostler tenant set vision --gpus 16 --queued 500")]
+  hostler tenant set vision --gpus 16 --queued 500
+  hostler tenant set vision --budget 2000 --budget-days 30")]
 pub struct TenantArgs {
     #[command(subcommand)]
     pub command: TenantCommand,
@@ -596,6 +597,13 @@ pub struct TenantSet {
     /// GPUs at a time.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub gpus: Option<Most>,
+    /// GPU hours in each period; jobs that run when they are used up go on, others wait.
+    #[arg(long, value_name = "HOURS", allow_negative_numbers = true)]
+    pub budget: Option<Most>,
+    /// Length of a period of the budget, from when it is given; 30 days when left out.
+    #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3660))]
+    pub budget_days: Option<u32>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
