@@ -29,7 +29,9 @@ pub struct Window {
 pub struct Kept {
     /// The window.
     pub window: WindowId,
-    /// The longest stays that are over before it begins; none once it has begun.
+    /// Whether it has begun.
+    pub begun: bool,
+    /// The longest stays that are over before it begins.
     pub room: Stay,
 }
 
@@ -38,7 +40,7 @@ impl Kept {
     pub fn admits(kept: Option<Kept>, demand: &Demand) -> bool {
         match (kept, demand.window) {
             (None, window) => window.is_none(),
-            (Some(kept), Some(window)) => kept.window == window && kept.room == Stay::NONE,
+            (Some(kept), Some(window)) => kept.window == window && kept.begun,
             (Some(kept), None) => demand.stay != Stay::NONE && demand.stay <= kept.room,
         }
     }
@@ -105,9 +107,12 @@ mod tests {
             ..Demand::default()
         };
         let invited = Demand { window: Some(WindowId(1)), ..limited(60) };
-        let soon = Some(Kept { window: WindowId(1), room: Stay::within(Span::from_secs(600)) });
-        let now = Some(Kept { window: WindowId(1), room: Stay::NONE });
-        let other = Some(Kept { window: WindowId(2), room: Stay::NONE });
+        let kept = |window, begun, secs| {
+            let room = Stay::within(Span::from_secs(secs));
+            Some(Kept { window: WindowId(window), begun, room })
+        };
+        let (soon, now, other) = (kept(1, false, 600), kept(1, true, 0), kept(2, true, 0));
+        assert!(!Kept::admits(kept(1, false, 1), &invited), "a second is a second");
         let admitted =
             |demand: &Demand| [None, soon, now, other].map(|kept| Kept::admits(kept, demand));
         assert_eq!(admitted(&Demand::default()), [true, false, false, false]);

@@ -92,6 +92,10 @@ pub struct JobRequest {
     /// Seconds between the signal to checkpoint or stop and the end by force.
     #[schema(maximum = 3600)]
     pub grace_secs: Option<u64>,
+    /// The reservation that it runs in; outside of all when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]*$")]
+    pub reservation: String,
     /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
     pub checkpoints: bool,
     /// Steps that it will do in all, when it reports progress.
@@ -129,6 +133,7 @@ impl Default for JobRequest {
             array_step: None,
             array_limit: None,
             grace_secs: None,
+            reservation: String::new(),
             checkpoints: false,
             steps: None,
         }
@@ -147,6 +152,7 @@ impl JobRequest {
             workdir: self.workdir.clone(),
             gpu_models: self.gpu_models.clone(),
             group: self.group.clone(),
+            reservation: self.reservation.clone(),
             after: self.after.clone(),
             ..*self
         }

@@ -1,5 +1,8 @@
 //! Bounds of the live scheduler, each with the reason for its number.
 
+/// Characters of a note by which an admin says why.
+pub const NOTE_CHARS_MAX: usize = 256;
+
 /// Days of a period of a budget, where nobody says otherwise: about a month.
 pub const BUDGET_DAYS_DEFAULT: u32 = 30;
 

@@ -3,6 +3,7 @@
 mod array;
 mod live;
 mod rehearse;
+mod reservation;
 mod store;
 mod submit;
 mod usage;
@@ -19,6 +20,7 @@ use hostler_sim::scenario::PairSource;
 pub use array::Array;
 pub use live::*;
 pub use rehearse::*;
+pub use reservation::*;
 pub use store::*;
 pub use submit::*;
 pub use usage::*;

@@ -87,9 +87,9 @@ impl ClusterState {
         by_begin.sort_unstable();
         let mut kept = BTreeMap::new();
         for (from, id) in by_begin {
-            let room = Stay::within(from.since(self.now));
+            let (begun, room) = (from <= self.now, Stay::within(from.since(self.now)));
             for node in &self.windows.windows[&id].nodes {
-                kept.entry(*node).or_insert(Kept { window: id, room });
+                kept.entry(*node).or_insert(Kept { window: id, begun, room });
             }
         }
         kept

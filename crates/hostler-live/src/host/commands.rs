@@ -10,6 +10,7 @@ use super::request::{check_name, invalid};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
 use crate::driver::OutputRead;
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
+use crate::reservation::DrainRequest;
 use crate::store::{JobFacts, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow};
 use crate::wire::Stream;
 
@@ -42,9 +43,16 @@ impl Host {
                 return self.read_output(slot, by, job, rank, stream, offset);
             }
             Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
-            Command::Drain { node, draining } => {
+            Command::Reserve(request) => {
+                Answer::Reservation(Box::new(self.desk.reserve(by, *request)?))
+            }
+            Command::Unreserve { name } => {
+                self.desk.unreserve(by, &name)?;
+                Answer::Done
+            }
+            Command::Drain { node, draining, how } => {
                 require(by, &[Role::Admin])?;
-                self.drain_node(&node, draining)?;
+                self.drain_node(&node, draining, how)?;
                 Answer::Node(Box::new(self.node(&node).expect("drained just now")))
             }
             Command::SetPolicy { settings } => {
@@ -80,11 +88,17 @@ impl Host {
         Ok(())
     }
 
-    fn drain_node(&mut self, name: &str, draining: bool) -> Result<(), HostError> {
+    fn drain_node(
+        &mut self,
+        name: &str,
+        draining: bool,
+        how: DrainRequest,
+    ) -> Result<(), HostError> {
         let Some(row) = self.desk.node_row(name).cloned() else {
             return Err(HostError::Unknown { what: "node", name: name.to_owned() });
         };
         let id = NodeId(row.id);
+        self.desk.note_drain(&row, draining, how)?;
         self.desk.put_node(NodeRow { draining, ..row });
         self.driver.drain(&mut self.desk, id);
         Ok(())

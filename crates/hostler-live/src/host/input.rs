@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::api::JobsChanged;
 use crate::driver::Word;
 use crate::job::{JobAction, JobRequest, JobState, JobView};
+use crate::reservation::{DrainRequest, Reservation, ReservationRequest};
 use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
 use crate::wire::{Stream, ToAgent};
@@ -135,6 +136,15 @@ pub enum Command {
         node: String,
         /// Whether it drains.
         draining: bool,
+        /// Why, and until when jobs may stay.
+        how: DrainRequest,
+    },
+    /// Keep nodes for a time.
+    Reserve(Box<ReservationRequest>),
+    /// Keep them no more.
+    Unreserve {
+        /// The name of the reservation.
+        name: String,
     },
     /// Let another policy decide.
     SetPolicy {
@@ -209,6 +219,8 @@ pub enum Answer {
         /// Whether it was added just now.
         is_new: bool,
     },
+    /// The reservation as it is now.
+    Reservation(Box<Reservation>),
     /// The number of the token.
     Token(u32),
     /// A piece of output.
@@ -289,7 +301,7 @@ pub enum HostError {
     /// There is no such thing, or it is not the principal's business.
     #[error("no {what} `{name}`")]
     Unknown {
-        /// `job`, `node`, `tenant` or `token`.
+        /// `job`, `node`, `tenant`, `reservation` or `token`.
         what: &'static str,
         /// What was asked for.
         name: String,
@@ -317,6 +329,12 @@ pub enum HostError {
     Untrusted {
         /// The tenant.
         tenant: String,
+    },
+    /// The reservation is for others.
+    #[error("reservation `{name}` is not for you; `hostler reservation list` says for whom")]
+    NotInvited {
+        /// Its name.
+        name: String,
     },
     /// The token enrols another node.
     #[error("this token enrols node `{named}`, not `{node}`; make one for that")]

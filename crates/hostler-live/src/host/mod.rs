@@ -26,6 +26,7 @@ mod reader;
 mod reasons;
 mod recover;
 mod request;
+mod reservations;
 mod tenants;
 mod thread;
 mod tokens;

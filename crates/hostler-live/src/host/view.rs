@@ -226,7 +226,11 @@ impl Host {
         NodeView {
             name: machine.name.clone(),
             health: self.desk.node_health(id, status.silent).to_owned(),
-            reason: status.reason,
+            reason: match self.kept_note(&machine.name, id) {
+                note if status.reason.is_empty() => note,
+                note if note.is_empty() => status.reason,
+                note => format!("{}; {note}", status.reason),
+            },
             connected: status.connected,
             silent_secs: status.silence.secs_f64(),
             cpus: f64::from(node.spec.cpu.0) / 1000.0,

@@ -212,6 +212,7 @@ pub fn who_lists(what: &str) -> &'static str {
         "job" => "`hostler queue` and `hostler history` list them",
         "node" => "`hostler nodes` lists them",
         "tenant" => "`hostler tenant list` lists them",
+        "reservation" => "`hostler reservation list` lists them",
         "token" => "`hostler token list` lists them",
         _ => "",
     }

@@ -19,6 +19,7 @@ mod measures;
 mod output;
 mod people;
 pub mod rate;
+mod reservations;
 mod start;
 pub mod tls;
 mod usage;
@@ -86,6 +87,8 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(cluster::nodes))
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::undrain))
+        .routes(routes!(reservations::list, reservations::add))
+        .routes(routes!(reservations::end))
         .routes(routes!(cluster::policy, cluster::set_policy))
         .routes(routes!(log::log))
         .routes(routes!(backup::backup))
@@ -174,7 +177,9 @@ impl From<HostError> for ApiFault {
             HostError::Unknown { .. }
             | HostError::UnknownModel { .. }
             | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
-            HostError::Forbidden { .. } | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
+            HostError::Forbidden { .. }
+            | HostError::NotInvited { .. }
+            | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
             HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
             HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,
             HostError::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,

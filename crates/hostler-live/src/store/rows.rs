@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::stays::Stay;
 use crate::job::{JobRequest, JobState};
 use crate::limits::BUDGET_DAYS_DEFAULT;
+use crate::reservation::Reservation;
 use crate::wire::Machine;
 
 /// What a token allows.
@@ -244,6 +245,8 @@ pub enum Row {
     },
     /// Keys that were used before this time are forgotten.
     KeysGone(u64),
+    /// All reservations and notes on drained nodes.
+    Reservations(Vec<Reservation>),
     /// The policy that decides, as TOML.
     Policy(String),
     /// The longest fence by which a node may still go, in microseconds.
@@ -287,6 +290,8 @@ pub struct Loaded {
     pub tenants: Vec<TenantRow>,
     /// Nodes, by name.
     pub nodes: Vec<NodeRow>,
+    /// Reservations and notes on drained nodes.
+    pub reservations: Vec<Reservation>,
     /// Recurrence groups.
     pub groups: Vec<(String, u32)>,
     /// Keys that were used lately.

@@ -9,12 +9,16 @@ use super::rows::{Batch, JobOrigin, JobRow, KeyRow, Loaded, NodeRow, Row, Tenant
 use super::schema::{self, SCHEMA_VERSION};
 use super::{HistoryFilter, Reader, Store, StoreError};
 use crate::limits::PAGE_JOBS_MAX;
+use crate::reservation::Reservation;
 
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_BYTES: usize = 1 << 20;
 
 /// What `meta` calls a store that came from a backup and has not been served since.
 pub(super) const RESTORED: &str = "restored";
+
+/// What `meta` calls reservations: there are few, and they are read together.
+const RESERVATIONS: &str = "reservations";
 
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +160,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
                 Ok(TenantRow { id: row.number()?, name: row.text()?, quota: row.json()? })
             })?,
             nodes: read(database, schema::NODES_READ, &[], node_row)?,
+            reservations: reservations(database)?,
             groups: read(database, schema::GROUPS_READ, &[], |row| {
                 Ok((row.text()?, row.number()?))
             })?,
@@ -267,6 +272,9 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         Row::Policy(settings) => {
             database.execute(schema::META_PUT, &["policy".into(), settings.as_str().into()])
         }
+        Row::Reservations(kept) => {
+            database.execute(schema::META_PUT, &[RESERVATIONS.into(), json(kept)])
+        }
         Row::GapLeft => database.execute(schema::META_DROP, &[RESTORED.into()]),
         Row::Fence(fence) => {
             let fence = fence.to_string();
@@ -274,6 +282,14 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         }
     }
     .map(|_| ())
+}
+
+fn reservations(database: &mut impl Database) -> Result<Vec<Reservation>, StoreError> {
+    let Some(text) = meta(database, RESERVATIONS)? else { return Ok(Vec::new()) };
+    serde_json::from_str(&text).map_err(|fault| StoreError::Damaged {
+        store: database.name().to_owned(),
+        fault: format!("reservations: {fault}"),
+    })
 }
 
 struct SqlReader<Base> {

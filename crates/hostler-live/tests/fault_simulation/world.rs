@@ -15,6 +15,7 @@ use hostler_live::driver::AgentWord;
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
+use hostler_live::reservation::DrainRequest;
 use hostler_live::store::memory::{Disk, Failure};
 use hostler_live::store::{Role, Store, TenantQuota};
 use hostler_live::wire::{FromAgent, Stage, ToAgent};
@@ -701,7 +702,11 @@ impl World {
         let quota = TenantQuota::default();
         self.ask_surely(Command::SetTenant { name: "default".to_owned(), quota });
         for node in 0..self.nodes.len() {
-            self.ask_surely(Command::Drain { node: format!("m{node}"), draining: false });
+            self.ask_surely(Command::Drain {
+                node: format!("m{node}"),
+                draining: false,
+                how: DrainRequest::default(),
+            });
         }
         for job in std::mem::take(&mut self.people.held) {
             self.ask_surely(Command::Hold { job, held: false, version: None });

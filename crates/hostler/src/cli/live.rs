@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
+use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
 use super::usage::UsageArgs;
@@ -31,6 +32,7 @@ pub enum LiveCommand {
     Nodes(Nodes),
     Drain(Drain),
     Undrain(Undrain),
+    Reservation(ReservationArgs),
     History(History),
     Usage(UsageArgs),
     Log(LogArgs),
@@ -432,13 +434,23 @@ pub struct Doctor {
 }
 
 /// Let a node take nothing new.
+///
+/// Jobs that run there go on to their end, or to the deadline: then they are stopped, saved if
+/// they can be, and wait again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler drain gpu-07")]
+  hostler drain gpu-07
+  hostler drain gpu-07 --reason \"new disk\" --deadline 4h")]
 pub struct Drain {
     #[command(flatten)]
     pub node: Node,
+    /// Why, for those who look at nodes.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Time after which jobs that still run there are stopped.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    pub deadline: Option<u64>,
 }
 
 /// Let a drained node take jobs again.

@@ -86,6 +86,9 @@ pub struct Submit {
     /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[arg(long, value_parser = values::name)]
     pub group: Option<String>,
+    /// The reservation that it runs in, while that lasts; `hostler reservation list` names them.
+    #[arg(long, value_name = "NAME", value_parser = values::name)]
+    pub reservation: Option<String>,
     /// Jobs that must finish well before; behind `over:` those that must end anyhow, behind
     /// `failed:` those that must end badly, behind `started:` those that must begin. The number of
     /// an array means all of it. May be given several times.

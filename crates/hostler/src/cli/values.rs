@@ -69,6 +69,17 @@ pub fn moment(text: &str) -> Result<f64, String> {
     })
 }
 
+/// Seconds since the epoch: so long from now, as in `+2h`, or a date or time in UTC.
+pub fn moment_ahead(text: &str) -> Result<f64, String> {
+    if let Some(ahead) = text.strip_prefix('+') {
+        return Ok(crate::live::now() + time(ahead)? as f64);
+    }
+    if time(text).is_ok() {
+        return Err(format!("write `+{text}` for so long from now"));
+    }
+    moment(text)
+}
+
 /// GPUs of one task.
 pub fn gpus(text: &str) -> Result<f64, String> {
     let (least, most) = (f64::from(GPU_MILLI_MIN) / 1000.0, CPU_MILLI_MAX / 1000);

@@ -23,6 +23,7 @@ mod progress;
 mod queue;
 mod rehearse;
 mod replay;
+mod reservation;
 mod serve;
 pub mod shim;
 mod show;
@@ -90,8 +91,9 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Release(args) => change::run(&args.jobs, JobAction::Release),
         LiveCommand::Top(args) => top::run(args),
         LiveCommand::Nodes(args) => nodes::run(args),
-        LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),
-        LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain"),
+        LiveCommand::Drain(args) => nodes::drain(args),
+        LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain", &()),
+        LiveCommand::Reservation(args) => reservation::run(&args.command),
         LiveCommand::History(args) => queue::history(args),
         LiveCommand::Usage(args) => usage::run(args),
         LiveCommand::Log(args) => log::run(&args.command),

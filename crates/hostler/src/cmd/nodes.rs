@@ -3,8 +3,10 @@
 use anyhow::Result;
 use hostler_live::client::escaped;
 use hostler_live::host::NodeView;
+use hostler_live::reservation::DrainRequest;
+use serde::Serialize;
 
-use crate::cli::{Node, Nodes};
+use crate::cli::{Drain, Node, Nodes};
 use crate::live::{client, print_json, table};
 use crate::say::print;
 
@@ -16,7 +18,8 @@ pub fn run(args: &Nodes) -> Result<()> {
     }
     print(nodes_table(&nodes))?;
     for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
-        print(format!("{} gets no jobs: {}", node.name, node.reason))?;
+        let what = if node.health == "up" { "" } else { " gets no jobs" };
+        print(format!("{}{what}: {}", node.name, node.reason))?;
     }
     Ok(())
 }
@@ -42,10 +45,16 @@ pub fn row(node: &NodeView) -> [String; 8] {
     ]
 }
 
+/// Lets a node take nothing new.
+pub fn drain(args: &Drain) -> Result<()> {
+    let reason = args.reason.clone().unwrap_or_default();
+    set(&args.node, "drain", &DrainRequest { reason, deadline_secs: args.deadline })
+}
+
 /// Lets a node take nothing new, or lets it again.
-pub fn set(args: &Node, what: &str) -> Result<()> {
+pub fn set(args: &Node, what: &str, how: &impl Serialize) -> Result<()> {
     let path = format!("/nodes/{}/{what}", escaped(&args.node));
-    let node: NodeView = client()?.post(&path, &())?;
+    let node: NodeView = client()?.post(&path, how)?;
     if args.json {
         return print_json(&node);
     }

@@ -142,6 +142,7 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("placement", placement.to_owned()),
         ("priority", request.priority.to_string()),
         ("group", request.group.clone()),
+        ("reservation", request.reservation.clone()),
         ("after", after.join(" ")),
         ("at once", request.array_limit.map(|most| format!("{most} at most")).unwrap_or_default()),
         ("deadline", deadline.map(moment).unwrap_or_default()),

@@ -76,6 +76,7 @@ pub const FIELDS: &[Field] = &[
     field("share", "sharing", Kind::Share, "Whether it shares GPUs."),
     field("checkpoints", "checkpoints", Kind::Flag, "It can be stopped and started again."),
     field("group", "group", Kind::Text, "Jobs that do the same thing again."),
+    field("reservation", "reservation", Kind::Text, "The reservation that it runs in."),
     field("after", "after", Kind::After, "Jobs that must finish well before, as in 17 or over:17."),
     field("array", "array", Kind::Array, "Number of copies, or their indices as in 1-10:2%4."),
     field("array_first", "array_first", Kind::Whole, "Index of the first copy."),

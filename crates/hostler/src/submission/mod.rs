@@ -78,6 +78,7 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
     set(&mut request.tasks, &args.tasks);
     set(&mut request.priority, &args.priority);
     set(&mut request.group, &args.group);
+    set(&mut request.reservation, &args.reservation);
     if let Some(array) = args.array {
         request.array = array.count;
         request.array_first = array.first;

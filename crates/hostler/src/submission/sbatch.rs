@@ -182,6 +182,7 @@ impl Asked {
             "dependency" => self.dependencies(value)?,
             "chdir" => self.flag("--workdir", value),
             "export" => self.export(value),
+            "reservation" => self.flag("--reservation", value),
             "wait" => self.flags.wait = true,
             "wrap" => self.flags.wrap = Some(value.to_owned()),
             _ => return self.left_out(name, value),

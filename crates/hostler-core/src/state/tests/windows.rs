@@ -48,6 +48,8 @@ fn before_a_window_only_those_start_who_end_in_time() {
     assert_eq!(woken, Time(56 * 60 * 1_000_000 + 1));
     world.step_at(woken, vec![], vec![]);
     assert_eq!(on_first(&world), [0, 0, 0, 0]);
+    world.step(2 * HOUR - 1, vec![], vec![]);
+    assert_eq!(on_first(&world), [0, 0, 0, 0]);
     world.step(2 * HOUR, vec![], vec![]);
     assert_eq!(on_first(&world), [0, 0, 0, 4]);
     assert_eq!(world.engine.wake(), Some(secs(3 * HOUR)));
