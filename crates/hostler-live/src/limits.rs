@@ -111,6 +111,15 @@ pub const OUTPUT_ANSWER_SECS_MAX: u64 = 10;
 /// Connections that the server holds at a time: agents of a large cluster and as many people.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
+/// Connections of users of the daemon's machine by its socket, besides those.
+pub const LOCAL_CONNECTIONS_MAX: usize = 4096;
+
+/// Those of one user: scripts that submit side by side, and a few terminals.
+pub const LOCAL_CONNECTIONS_PER_USER_MAX: usize = 512;
+
+/// Users of the daemon's machine whose names are remembered for a minute.
+pub const NAMES_KEPT: usize = 4096;
+
 /// Seconds for TLS and the head of a request: who is slower takes the place of somebody else.
 pub const HEAD_SECS_MAX: u64 = 20;
 

@@ -6,6 +6,7 @@ mod rehearse;
 mod store;
 mod submit;
 mod usage;
+mod user;
 mod values;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub use rehearse::*;
 pub use store::*;
 pub use submit::*;
 pub use usage::*;
+pub use user::*;
 pub use values::{grace, seconds};
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.

@@ -140,6 +140,7 @@ mod tests {
             gpus: u32::from(!model.is_empty()),
             rack: 0,
             instance: None,
+            abilities: Vec::new(),
         };
         assert_eq!(check_words(&machine("NVIDIA H100 80GB HBM3", "10.0.0.1")), Ok(()));
         assert_eq!(check_words(&machine("", "fd00::1")), Ok(()));

@@ -213,6 +213,7 @@ pub fn who_lists(what: &str) -> &'static str {
         "node" => "`hostler nodes` lists them",
         "tenant" => "`hostler tenant list` lists them",
         "token" => "`hostler token list` lists them",
+        "user" => "`hostler user list` lists them",
         _ => "",
     }
 }
