@@ -44,6 +44,12 @@ pub const LEASES_MAX: usize = 8192;
 /// Bytes of the names by which an agent is told from its copies: two numbers and a path.
 pub const INSTANCE_BYTES_MAX: usize = 1024;
 
+/// Words by which an agent says what it can do: a few for each release.
+pub const ABILITIES_MAX: usize = 64;
+
+/// Bytes of each of them.
+pub const ABILITY_BYTES_MAX: usize = 64;
+
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 

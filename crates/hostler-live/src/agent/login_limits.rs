@@ -201,6 +201,20 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_set_for_a_process_and_the_lower_stays_below_the_upper() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let nofile = ITEMS.iter().position(|(name, ..)| *name == "nofile").unwrap();
+        let limit = |hard, most| LoginLimit { item: nofile, hard, most: Some(most) };
+        set(&[limit(true, 60), limit(false, 70)], child.id());
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words[3..5], ["60", "60"], "{line}");
+    }
+
+    #[test]
     fn groups_have_names_and_files_come_in_order() {
         let groups = "root:x:0:\nlab:x:7:ada\nusers:x:100:\n";
         assert_eq!(group_names(&[100, 7], groups), ["lab", "users"]);

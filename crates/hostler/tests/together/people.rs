@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use hostler_live::person::Account;
 
-use crate::harness::{Cluster, PROGRAM};
+use crate::harness::{Cluster, PROGRAM, wait_for};
 
 /// Accounts that every machine has.
 const ADA: &str = "games";
@@ -258,6 +258,10 @@ fn a_socket_that_a_killed_daemon_left_is_taken_over() {
     assert!(socket.exists() && UnixStream::connect(&socket).is_err());
     cluster.serve();
     assert!(UnixStream::connect(&socket).is_ok());
+    // Before that it may not hear the word to stop.
+    wait_for("the daemon", || {
+        (cluster.tail("daemon").matches("serving url").count() == 2).then_some(())
+    });
     cluster.stop_daemon();
     assert!(!socket.exists());
 }
