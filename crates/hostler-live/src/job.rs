@@ -36,6 +36,10 @@ pub struct JobRequest {
     /// Folder to run in; one of the job's own when empty.
     #[schema(schema_with = shapes::folder)]
     pub workdir: String,
+    /// What its files are not open for, in octal digits as in `027`; `022` when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(pattern = "^(0?[0-7]{3})?$")]
+    pub umask: String,
     /// GPUs of each task: 0, a fraction below 1, or whole ones.
     #[schema(schema_with = shapes::gpus)]
     pub gpus: f64,
@@ -113,6 +117,7 @@ impl Default for JobRequest {
             slurm: false,
             env: BTreeMap::new(),
             workdir: String::new(),
+            umask: String::new(),
             gpus: 0.0,
             gpu_mem_mib: 0,
             gpu_models: Vec::new(),
@@ -150,6 +155,7 @@ impl JobRequest {
             script: String::new(),
             env: BTreeMap::new(),
             workdir: self.workdir.clone(),
+            umask: self.umask.clone(),
             gpu_models: self.gpu_models.clone(),
             group: self.group.clone(),
             reservation: self.reservation.clone(),
@@ -157,6 +163,13 @@ impl JobRequest {
             ..*self
         }
     }
+}
+
+/// The mask of three octal digits, with or without a zero before them; none where it is another text.
+pub fn umask_of(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
+    let sane = digits.len() == 3 && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+    sane.then(|| u32::from_str_radix(digits, 8).ok()).flatten()
 }
 
 /// Whether a field is as it is when nobody names it, and need not be written.
@@ -327,6 +340,17 @@ pub struct JobView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_has_three_octal_digits() {
+        assert_eq!(
+            (umask_of("027"), umask_of("0077"), umask_of("777")),
+            (Some(23), Some(63), Some(511))
+        );
+        for wrong in ["", "27", "028", "1022", "00022", "+22", "0o22"] {
+            assert_eq!(umask_of(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn indices_of_arrays_are_found_by_first_and_step() {

@@ -50,6 +50,12 @@ pub const LEASES_MAX: usize = 8192;
 /// Bytes of the names by which an agent is told from its copies: two numbers and a path.
 pub const INSTANCE_BYTES_MAX: usize = 1024;
 
+/// Words by which an agent says what it can do: a few for each release.
+pub const ABILITIES_MAX: usize = 64;
+
+/// Bytes of each of them.
+pub const ABILITY_BYTES_MAX: usize = 64;
+
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 
@@ -116,6 +122,15 @@ pub const OUTPUT_ANSWER_SECS_MAX: u64 = 10;
 
 /// Connections that the server holds at a time: agents of a large cluster and as many people.
 pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// Connections of users of the daemon's machine by its socket, besides those.
+pub const LOCAL_CONNECTIONS_MAX: usize = 4096;
+
+/// Those of one user: scripts that submit side by side, and a few terminals.
+pub const LOCAL_CONNECTIONS_PER_USER_MAX: usize = 512;
+
+/// Users of the daemon's machine whose names are remembered for a minute.
+pub const NAMES_KEPT: usize = 4096;
 
 /// Seconds for TLS and the head of a request: who is slower takes the place of somebody else.
 pub const HEAD_SECS_MAX: u64 = 20;

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 
+use crate::person::Person;
+
 /// Version of this protocol; both sides refuse another.
 pub const PROTOCOL: u32 = 1;
 
@@ -155,6 +157,16 @@ pub struct Machine {
     /// Which of all agents that may show this node's token it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
+    /// What its agent can do that not every release could, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abilities: Vec<String>,
+}
+
+impl Machine {
+    /// Whether its agent has an ability.
+    pub fn can(&self, ability: &str) -> bool {
+        self.abilities.iter().any(|able| able == ability)
+    }
 }
 
 /// What tells an agent from one whose folder is a copy.
@@ -239,6 +251,12 @@ pub struct StartOrder {
     /// A script that is run in place of the first word of the command; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub script: String,
+    /// Whose job it is, as machines know people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
+    /// What its files are not open for, as `umask` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
 }
 
 /// One task of a start order.

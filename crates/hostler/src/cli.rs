@@ -7,6 +7,7 @@ mod reservation;
 mod store;
 mod submit;
 mod usage;
+mod user;
 mod values;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub use reservation::*;
 pub use store::*;
 pub use submit::*;
 pub use usage::*;
+pub use user::*;
 pub use values::{grace, seconds};
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.

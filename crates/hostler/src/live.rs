@@ -1,10 +1,11 @@
 //! What commands that talk to a daemon have in common: the way to it, and how things are shown.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use hostler_live::client::{Access, Client, credentials_file};
+use hostler_live::client::{Access, Client, USUAL_SOCKET, credentials_file};
 use hostler_live::job::{HeldBy, JobState, JobView};
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -17,7 +18,7 @@ pub fn client() -> Result<Client> {
 /// Where that is, and what is shown there.
 pub fn access() -> Result<Access> {
     let file = credentials_file(variable);
-    Ok(Access::find(variable, file.as_deref())?)
+    Ok(Access::find(variable, file.as_deref(), Path::new(USUAL_SOCKET))?)
 }
 
 /// A variable of the environment.

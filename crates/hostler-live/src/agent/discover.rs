@@ -35,6 +35,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         gpus: kind.count,
         rack: said.rack,
         instance: None,
+        abilities: Vec::new(),
     }
 }
 

@@ -18,6 +18,7 @@ use hostler_core::id::LeaseId;
 
 use super::core::AgentInput;
 use super::folder::{self, DataFolder, LeaseFolder, read_json, write_json};
+use super::refusal::{is_refusal, refused};
 use super::script;
 use super::shell::Incoming;
 use super::shim::{Remnants, ShimOrder, kill_remnants};
@@ -78,8 +79,11 @@ impl Launcher {
         let spawned = tokio::task::spawn_blocking(move || launcher.spawn(order)).await;
         match spawned.map_err(io::Error::other).and_then(|inner| inner) {
             Ok(child) => self.watch(lease, Some(child), woken).await,
+            Err(fault) if is_refusal(&fault) => {
+                self.seen(lease, Stage::Impossible { fault: fault.to_string() }).await;
+            }
             Err(fault) => {
-                // Nothing of the job's own was needed so far but its tenant.
+                // Nothing of the job's own was needed so far but its tenant and person.
                 let of_machine = fault.kind() != io::ErrorKind::InvalidInput;
                 let fault = format!("cannot start lease {}: {fault}", lease.0);
                 self.seen(lease, Stage::NotStarted { fault, of_machine }).await;
@@ -149,7 +153,7 @@ impl Launcher {
             let fault = "jobs of its tenant could read the secrets of the daemon there";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
-        let user = self.jobs.users.of(order.tenant)?;
+        let user = self.jobs.users.of(&order)?;
         script::place(&mut order, folder, user.as_ref())?;
         let shared = self.jobs.checkpoints.clone().unwrap_or_else(|| self.data.checkpoints());
         let checkpoint_dir = shared.join(order.job.0.to_string());
@@ -161,8 +165,10 @@ impl Launcher {
         } else if Path::new(&order.workdir).is_absolute() {
             PathBuf::from(&order.workdir)
         } else {
-            let fault = format!("its folder `{}` is not named from `/` on", order.workdir);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+            return Err(refused(format!(
+                "its folder `{}` is not named from `/` on",
+                order.workdir
+            )));
         };
         Ok(ShimOrder {
             workdir,

@@ -7,9 +7,11 @@ use hostler_core::id::{LeaseId, NodeId, TenantId};
 use super::jobs::{require, unknown_job};
 use super::recover::usable;
 use super::request::{check_name, invalid};
+use super::tokens::{is_local, local_hash};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
 use crate::driver::OutputRead;
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
+use crate::person::{Person, is_account_name};
 use crate::reservation::DrainRequest;
 use crate::store::{JobFacts, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow};
 use crate::wire::Stream;
@@ -66,7 +68,7 @@ impl Host {
                 let tenant = Box::new(self.tenant(&name).expect("set just now"));
                 Answer::Tenant { tenant, is_new }
             }
-            Command::CreateToken { hash, role, tenant, name, one_time } => {
+            Command::CreateToken { hash, role, tenant, name, one_time, person } => {
                 require(by, &[Role::Admin])?;
                 check_name("name", &name)?;
                 if role == Role::Agent && !one_time {
@@ -75,7 +77,16 @@ impl Host {
                 if self.desk.tenants.get(&tenant).is_none() {
                     self.desk.set_tenant(&tenant, TenantQuota::default())?;
                 }
-                self.desk.add_token(hash, role, tenant, name, one_time)?
+                let token = NewRow { role, tenant, name, one_time, person };
+                self.desk.add_token(|_| hash, token)?
+            }
+            Command::SetUser { name, role, tenant } => {
+                require(by, &[Role::Admin])?;
+                self.desk.set_user(name, role, tenant)?
+            }
+            Command::RemoveUser { name } => {
+                require(by, &[Role::Admin])?;
+                self.desk.remove_user(&name)?
             }
             Command::RevokeToken { token } => {
                 require(by, &[Role::Admin])?;
@@ -181,18 +192,17 @@ impl Desk {
 
     fn add_token(
         &mut self,
-        hash: String,
-        role: Role,
-        tenant: String,
-        name: String,
-        one_time: bool,
+        hash: impl FnOnce(u32) -> String,
+        token: NewRow,
     ) -> Result<Answer, HostError> {
         if self.tokens.len() >= TOKENS_MAX {
             return Err(invalid("token", format!("there are {TOKENS_MAX} already")));
         }
         let id = self.tokens.next_id();
         let created = self.now.0;
-        let token = TokenRow { id, hash, role, tenant, name, created, revoked: None, one_time };
+        let (hash, revoked) = (hash(id), None);
+        let NewRow { role, tenant, name, one_time, person } = token;
+        let token = TokenRow { id, hash, role, tenant, name, created, revoked, one_time, person };
         self.draft.rows.push(Row::Token(token.clone()));
         self.tokens.put(token);
         Ok(Answer::Token(id))
@@ -202,7 +212,9 @@ impl Desk {
         let Some(token) = self.tokens.get(id) else {
             return Err(HostError::Unknown { what: "token", name: id.to_string() });
         };
-        let lets_in = |token: &TokenRow| token.role == Role::Admin && token.revoked.is_none();
+        let lets_in = |token: &TokenRow| {
+            token.role == Role::Admin && token.revoked.is_none() && !is_local(token)
+        };
         if lets_in(token) && self.tokens.iter().filter(|token| lets_in(token)).count() == 1 {
             return Err(HostError::LastAdmin { token: id });
         }
@@ -234,7 +246,38 @@ impl Desk {
         self.draft.rows.push(Row::Token(spent.clone()));
         let tenant = spent.tenant.clone();
         self.tokens.put(spent);
-        self.add_token(hash, Role::Agent, tenant, node, false)
+        let (role, one_time, person) = (Role::Agent, false, None);
+        self.add_token(|_| hash, NewRow { role, tenant, name: node, one_time, person })
+    }
+
+    /// Lets a user of the daemon's machine in; what was said of the same one before is over.
+    fn set_user(&mut self, name: String, role: Role, tenant: String) -> Result<Answer, HostError> {
+        if !is_account_name(&name) {
+            let fault = format!("`{}` is no name of an account", name.escape_debug());
+            return Err(invalid("name", fault));
+        }
+        if role == Role::Agent {
+            return Err(invalid(
+                "role",
+                "agents have tokens; use user, viewer or admin".to_owned(),
+            ));
+        }
+        if self.tenants.get(&tenant).is_none() {
+            return Err(HostError::Unknown { what: "tenant", name: tenant });
+        }
+        if self.tokens.of_user(&name).is_some() {
+            self.remove_user(&name)?;
+        }
+        let hashed = name.clone();
+        let token = NewRow { role, tenant, name, one_time: false, person: None };
+        self.add_token(|id| local_hash(&hashed, id), token)
+    }
+
+    fn remove_user(&mut self, name: &str) -> Result<Answer, HostError> {
+        let Some(id) = self.tokens.of_user(name).map(|token| token.id) else {
+            return Err(HostError::Unknown { what: "user", name: name.to_owned() });
+        };
+        self.revoke(id)
     }
 
     /// Two machines with one name would end each other's jobs: a second one has to wait until a
@@ -245,6 +288,15 @@ impl Desk {
             None => Ok(()),
         }
     }
+}
+
+/// What is said of a token that is made.
+struct NewRow {
+    role: Role,
+    tenant: String,
+    name: String,
+    one_time: bool,
+    person: Option<Person>,
 }
 
 /// The node that a task ran on last: ranks are given in order of nodes.

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::api::JobsChanged;
 use crate::driver::Word;
 use crate::job::{JobAction, JobRequest, JobState, JobView};
+use crate::person::Person;
 use crate::reservation::{DrainRequest, Reservation, ReservationRequest};
 use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
@@ -74,13 +75,16 @@ pub struct Principal {
     pub role: Role,
     /// Tenant whose jobs it sees; admins see all.
     pub tenant: String,
+    /// Whom machines run its jobs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
 }
 
 impl Principal {
     /// The daemon itself, for what it does at its first start.
     pub fn daemon() -> Principal {
         let (user, tenant) = ("hostler".to_owned(), DEFAULT_TENANT.to_owned());
-        Principal { token: 0, user, role: Role::Admin, tenant }
+        Principal { token: 0, user, role: Role::Admin, tenant, person: None }
     }
 
     /// Whether jobs of this tenant are its business.
@@ -170,6 +174,22 @@ pub enum Command {
         name: String,
         /// Whether it only enrols one agent and is then spent.
         one_time: bool,
+        /// Whom machines run its jobs as.
+        person: Option<Person>,
+    },
+    /// Let a user of the daemon's machine in by its socket, or say otherwise what one may do.
+    SetUser {
+        /// Name of the account.
+        name: String,
+        /// What it allows.
+        role: Role,
+        /// Whose jobs it sees.
+        tenant: String,
+    },
+    /// Let such a user in no more.
+    RemoveUser {
+        /// Name of the account.
+        name: String,
     },
     /// Let somebody in no more.
     RevokeToken {
@@ -301,7 +321,7 @@ pub enum HostError {
     /// There is no such thing, or it is not the principal's business.
     #[error("no {what} `{name}`")]
     Unknown {
-        /// `job`, `node`, `tenant`, `reservation` or `token`.
+        /// `job`, `node`, `tenant`, `reservation`, `token` or `user`.
         what: &'static str,
         /// What was asked for.
         name: String,

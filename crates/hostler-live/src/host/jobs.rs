@@ -117,6 +117,7 @@ impl Desk {
                 request: request.clone(),
                 facts: JobFacts {
                     array_index: is_array.then(|| indices.at(place)),
+                    person: by.person.clone(),
                     ..JobFacts::default()
                 },
                 origin: JobOrigin::Ours,

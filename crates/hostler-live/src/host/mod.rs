@@ -54,7 +54,7 @@ pub use input::{
 pub use metrics::{Figures, Histogram};
 pub use request::grace_of;
 pub use thread::{AgentLink, AgentVoice, Changes, HostHandle, HostThread};
-pub use tokens::{Secret, hash_of};
+pub use tokens::{Secret, hash_of, stranger};
 pub use view::{JobFilter, NodeView, TenantView, TokenView, of_row};
 
 use crate::driver::Driver;

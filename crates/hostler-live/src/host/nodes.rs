@@ -8,7 +8,7 @@ use hostler_core::units::{Mib, Milli};
 
 use super::request::check_name;
 use super::{Change, Changed, Desk, Effect};
-use crate::limits::INSTANCE_BYTES_MAX;
+use crate::limits::{ABILITIES_MAX, ABILITY_BYTES_MAX, INSTANCE_BYTES_MAX};
 use crate::store::{NodeRow, Row};
 use crate::wire::{Instance, Machine};
 
@@ -105,6 +105,12 @@ fn check_words(machine: &Machine) -> Result<(), String> {
     if machine.address.contains(char::is_control) {
         return Err(format!("its address makes no sense: {:?}", machine.address));
     }
+    let is_word = |word: &String| {
+        word.len() <= ABILITY_BYTES_MAX && word.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if machine.abilities.len() > ABILITIES_MAX || !machine.abilities.iter().all(is_word) {
+        return Err("what it says that it can do makes no sense".to_owned());
+    }
     let Some(Instance { boot, machine, folder, .. }) = &machine.instance else { return Ok(()) };
     // They are kept with the node.
     match boot.len() + machine.len() + folder.len() <= INSTANCE_BYTES_MAX {
@@ -140,6 +146,7 @@ mod tests {
             gpus: u32::from(!model.is_empty()),
             rack: 0,
             instance: None,
+            abilities: Vec::new(),
         };
         assert_eq!(check_words(&machine("NVIDIA H100 80GB HBM3", "10.0.0.1")), Ok(()));
         assert_eq!(check_words(&machine("", "fd00::1")), Ok(()));

@@ -12,7 +12,7 @@ use hostler_core::units::{Mib, Milli, Span};
 use hostler_core::window::Stay;
 
 use super::{Desk, HostError};
-use crate::job::{self, JobRequest, is_variable};
+use crate::job::{self, JobRequest, is_variable, umask_of};
 use crate::limits::{
     COMMAND_BYTES_MAX, CPU_MILLI_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX,
     GROUPS_MAX, NAME_CHARS_MAX, SECS_MAX, TASKS_MAX,
@@ -156,6 +156,10 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         let fault = format!("`{}`; name the folder from `/` on", request.workdir.escape_debug());
         return Err(invalid("workdir", fault));
     }
+    if !request.umask.is_empty() && umask_of(&request.umask).is_none() {
+        let fault = format!("`{}`; use octal digits as in 027", request.umask.escape_debug());
+        return Err(invalid("umask", fault));
+    }
     if bytes > COMMAND_BYTES_MAX {
         let fault = format!(
             "command, script and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}"
@@ -165,10 +169,6 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
     if !request.script.is_empty() && !request.script.starts_with("#!") {
         let fault = "it does not begin with `#!` and the program that reads it".to_owned();
         return Err(invalid("script", fault));
-    }
-    if !request.workdir.is_empty() && !request.workdir.starts_with('/') {
-        let fault = format!("`{}`; use a path from `/` on", request.workdir.escape_debug());
-        return Err(invalid("workdir", fault));
     }
     match request.env.keys().find(|name| !is_variable(name)) {
         Some(name) => {

@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::reasons::Shortages;
+use super::tokens::is_local;
 use super::{Answer, Effect, Figures, Host, Principal};
+use crate::agent::user::{ABILITY, ability_of};
 use crate::job::{HeldBy, JobState, JobView};
 use crate::limits::PAGE_JOBS_MAX;
+use crate::person::Person;
 use crate::store::{JobRow, Role, TenantQuota, TokenRow};
 use crate::wire::Machine;
 
@@ -85,6 +88,12 @@ pub struct TokenView {
     pub revoked: Option<f64>,
     /// Whether it only enrols one agent.
     pub one_time: bool,
+    /// The Unix user that machines run its jobs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    /// Whether it has no secret and stands for a user of the daemon's machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
 }
 
 /// Which jobs that are not over to show.
@@ -267,6 +276,14 @@ impl Host {
         self.desk.tokens.iter().map(token_view).collect()
     }
 
+    /// Whether some node runs jobs as a person, so that the person's folders are theirs.
+    pub fn runs_as(&self, person: &Person) -> bool {
+        let own = person.uid.map(ability_of);
+        self.desk.node_rows().any(|row| {
+            row.machine.can(ABILITY) || own.as_ref().is_some_and(|own| row.machine.can(own))
+        })
+    }
+
     /// Who shows this secret, and whether the token only enrols an agent.
     pub fn authenticate(&self, secret: &str) -> Option<(Principal, bool)> {
         self.desk.tokens.authenticate(secret)
@@ -358,5 +375,7 @@ fn token_view(row: &TokenRow) -> TokenView {
         created: secs(row.created),
         revoked: row.revoked.map(secs),
         one_time: row.one_time,
+        person: row.person.as_ref().map(|person| person.name.clone()),
+        local: is_local(row),
     }
 }

@@ -214,6 +214,7 @@ pub fn who_lists(what: &str) -> &'static str {
         "tenant" => "`hostler tenant list` lists them",
         "reservation" => "`hostler reservation list` lists them",
         "token" => "`hostler token list` lists them",
+        "user" => "`hostler user list` lists them",
         _ => "",
     }
 }

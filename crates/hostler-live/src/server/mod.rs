@@ -14,6 +14,7 @@ pub mod fault;
 mod health;
 mod jobs;
 mod listen;
+mod local;
 mod log;
 mod measures;
 mod output;
@@ -23,6 +24,7 @@ mod reservations;
 mod start;
 pub mod tls;
 mod usage;
+mod users;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ use tokio::time::{Instant, timeout};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use local::LocalSettings;
 pub use start::{ADMIN_TOKEN, Certificate, Running, ServeError, Settings, reset_admin, start};
 
 use crate::api::PREFIX;
@@ -61,6 +64,7 @@ pub struct Parts {
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,
     backups: Arc<backup::Backups>,
+    local_tenant: Option<String>,
 }
 
 impl Deref for App {
@@ -96,6 +100,9 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(people::set_tenant))
         .routes(routes!(people::tokens, people::create_token))
         .routes(routes!(people::revoke_token))
+        .routes(routes!(users::me))
+        .routes(routes!(users::users, users::add_user))
+        .routes(routes!(users::remove_user))
         .routes(routes!(people::enrol))
         .routes(routes!(agents::connect))
         .routes(routes!(events::events))

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::stays::Stay;
 use crate::job::{JobRequest, JobState};
 use crate::limits::BUDGET_DAYS_DEFAULT;
+use crate::person::Person;
 use crate::reservation::Reservation;
 use crate::wire::Machine;
 
@@ -114,6 +115,9 @@ pub struct JobFacts {
     pub run: Option<u64>,
     /// Why it ended as it did, in words.
     pub reason: String,
+    /// Who submitted it, as machines know people; never changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
     /// When it had which GPUs, in order of their beginnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stays: Vec<Stay>,
@@ -185,6 +189,8 @@ pub struct TokenRow {
     pub revoked: Option<u64>,
     /// Whether it only enrols one agent.
     pub one_time: bool,
+    /// Whom machines run its jobs as.
+    pub person: Option<Person>,
 }
 
 /// A node.

@@ -422,6 +422,12 @@ impl Columns {
         serde_json::from_str(&self.text()?).map_err(|fault| fault.to_string())
     }
 
+    fn json_if_any<Out: DeserializeOwned>(&mut self) -> Result<Option<Out>, String> {
+        let text = self.text_if_any()?;
+        let read = text.map(|text| serde_json::from_str(&text)).transpose();
+        read.map_err(|fault| fault.to_string())
+    }
+
     fn word<Out: DeserializeOwned>(&mut self) -> Result<Out, String> {
         let text = serde_json::Value::String(self.text()?);
         serde_json::from_value(text).map_err(|fault| fault.to_string())
@@ -480,10 +486,11 @@ fn token_row(row: &mut Columns) -> Result<TokenRow, String> {
         created: row.number()?,
         revoked: row.number_if_any()?,
         one_time: row.number::<u32>()? != 0,
+        person: row.json_if_any()?,
     })
 }
 
-fn token_values(token: &TokenRow) -> [Value; 8] {
+fn token_values(token: &TokenRow) -> [Value; 9] {
     [
         token.id.into(),
         token.hash.as_str().into(),
@@ -493,6 +500,7 @@ fn token_values(token: &TokenRow) -> [Value; 8] {
         token.created.into(),
         token.revoked.map_or(Value::Null, Value::from),
         u32::from(token.one_time).into(),
+        token.person.as_ref().map_or(Value::Null, json),
     ]
 }
 

@@ -87,7 +87,7 @@ impl People {
 /// Somebody who may do everything.
 pub fn admin() -> Principal {
     let (user, tenant) = ("ada".to_owned(), "default".to_owned());
-    Principal { token: 1, user, role: Role::Admin, tenant }
+    Principal { token: 1, user, role: Role::Admin, tenant, person: None }
 }
 
 /// Some policy.

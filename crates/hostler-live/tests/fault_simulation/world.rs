@@ -137,8 +137,8 @@ impl World {
         names.extend(self.nodes.iter().map(|node| (Role::Agent, node.about.name.clone())));
         for (at, (role, name)) in names.into_iter().enumerate() {
             let (hash, tenant) = (format!("hash {at}"), "default".to_owned());
-            let one_time = false;
-            let command = Command::CreateToken { hash, role, tenant, name, one_time };
+            let (one_time, person) = (false, None);
+            let command = Command::CreateToken { hash, role, tenant, name, one_time, person };
             let command = Box::new(command);
             let input = Input::Command { slot: 0, by: daemon.clone(), command };
             let host = self.host.as_mut().expect("it was opened above");

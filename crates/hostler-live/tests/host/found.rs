@@ -180,6 +180,7 @@ fn machine(name: &str) -> Machine {
         gpus: 1,
         rack: 0,
         instance: None,
+        abilities: Vec::new(),
     }
 }
 

@@ -236,6 +236,7 @@ impl Theatre {
             gpus,
             rack: 0,
             instance: self.instance.clone(),
+            abilities: Vec::new(),
         };
         let (protocol, held) = (PROTOCOL, held.collect());
         self.play(
@@ -252,6 +253,7 @@ impl Theatre {
             tenant,
             name: name.clone(),
             one_time: false,
+            person: None,
         };
         let by = Principal::daemon();
         let input = Input::Command { slot: 0, by, command: Box::new(command) };

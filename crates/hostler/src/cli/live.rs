@@ -11,6 +11,7 @@ use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
 use super::usage::UsageArgs;
+use super::user::UserArgs;
 use super::values;
 
 /// The longest time that agents are waited for, in seconds: a year.
@@ -39,6 +40,7 @@ pub enum LiveCommand {
     Policy(PolicyArgs),
     Tenant(TenantArgs),
     Token(TokenArgs),
+    User(UserArgs),
     Store(StoreArgs),
     Backup(Backup),
     Restore(Restore),
@@ -63,6 +65,14 @@ pub struct Serve {
     /// Address to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717")]
     pub listen: SocketAddr,
+    /// Socket for users of this machine, who need no token there: `hostler user add` says what they
+    /// may do. The file `hostler.sock` in the data folder when left out; `none` for no socket.
+    #[arg(long, value_name = "PATH|none")]
+    pub socket: Option<PathBuf>,
+    /// Tenant of users of this machine of whom `hostler user add` said nothing; made if it is not
+    /// there. They are refused when left out.
+    #[arg(long, value_name = "TENANT", value_parser = values::name)]
+    pub local_tenant: Option<String>,
     /// Keep everything in a PostgreSQL database instead of the data folder.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
@@ -142,9 +152,15 @@ pub struct Serve {
 /// Who jobs run as.
 #[derive(Debug, Default, Args)]
 pub struct JobUserOptions {
-    /// User that all jobs run as, or UID:GID; `nobody` when the agent is root.
-    #[arg(long, value_name = "USER")]
+    /// User that all jobs run as, or UID:GID; `nobody` when the agent is root. `person` for the
+    /// Unix user of whoever submitted the job, with that user's groups, home, shell and limits.
+    #[arg(long, value_name = "USER|person")]
     pub job_user: Option<String>,
+    /// With `--job-user person`, the lowest number that a user may have; 1000 when left out, which
+    /// keeps out the system's users. Jobs never run as root.
+    #[arg(long, value_name = "UID", requires = "job_user")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub uid_min: Option<u32>,
     /// Users for jobs, one for each tenant, as in `60000-60999`.
     #[arg(long, value_name = "FIRST-LAST", value_parser = users, conflicts_with = "job_user")]
     pub job_users: Option<(u32, u32)>,
@@ -702,6 +718,9 @@ pub struct TokenCreate {
     /// Add the tenant if it is not there.
     #[arg(long)]
     pub new_tenant: bool,
+    /// Unix user that nodes with `--job-user person` run its jobs as.
+    #[arg(long, value_name = "USER")]
+    pub unix_user: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

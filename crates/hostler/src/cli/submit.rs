@@ -7,6 +7,7 @@ use hostler_live::need::Need;
 
 use super::array::Array;
 use super::values;
+use crate::submission::Export;
 
 /// Submit a job.
 ///
@@ -98,10 +99,17 @@ pub struct Submit {
     /// with a step if need be. Behind `%` how many run at once at most.
     #[arg(long, value_name = "N|FIRST-LAST[:STEP][%MOST]", allow_hyphen_values = true)]
     pub array: Option<Array>,
+    /// Variables of yours that go along: names, with a value or without, ALL or NONE. When left out
+    /// PATH, the language and those of Python environments do with jobs that run as you, and none
+    /// with others.
+    #[arg(long, value_name = "NAME,..|ALL|NONE")]
+    pub export: Option<Export>,
     /// A variable of its environment; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::variable)]
     pub env: Vec<(String, String)>,
-    /// Folder to run in; one of the job's own when left out.
+    /// Folder to run in. When left out it is the current one for jobs that run as you, which is
+    /// so where you have a Unix user and nodes take jobs of people, and else one of the job's own;
+    /// `private` asks for that.
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
     /// Steps that it will do in all, when it reports progress.

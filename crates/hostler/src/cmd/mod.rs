@@ -35,6 +35,7 @@ mod token;
 mod top;
 mod trace;
 mod usage;
+mod user;
 
 use anyhow::{Context, Result};
 use hostler_core::registry::Registry;
@@ -100,6 +101,7 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Policy(args) => policy::run(&args.command, &registry),
         LiveCommand::Tenant(args) => tenant::run(&args.command),
         LiveCommand::Token(args) => token::run(&args.command),
+        LiveCommand::User(args) => user::run(&args.command),
         LiveCommand::Store(args) => store::run(&args.command),
         LiveCommand::Backup(args) => backup::run(args),
         LiveCommand::Restore(args) => backup::restore(args),

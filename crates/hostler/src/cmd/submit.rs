@@ -22,14 +22,16 @@ pub fn run(args: &Submit) -> Result<()> {
     if args.schema {
         return print_json(&submission::schema::schema());
     }
-    let Submission { request, notes, wait } = submission::read(args)?;
-    for note in notes {
+    let mut job = submission::read(args)?;
+    for note in &job.notes {
         say(format_args!("note: {note}"));
     }
     if args.print {
-        return Ok(print(submission::text(&request)?.trim_end())?);
+        return Ok(print(submission::text(&job.request)?.trim_end())?);
     }
     let mut client = client()?;
+    submission::settle(&mut client, &mut job)?;
+    let Submission { request, wait, .. } = job;
     let accepted = send(&mut client, args, &request)?;
     let Accepted { first, count } = accepted;
     match args.json {

@@ -83,7 +83,13 @@ pub const FIELDS: &[Field] = &[
     field("array_step", "array_step", Kind::Count, "Distance between two indices."),
     field("array_limit", "array_limit", Kind::Count, "How many of them run at once at most."),
     field("env", "env", Kind::Variables, "Variables of its environment."),
-    field("workdir", "workdir", Kind::Text, "Folder to run in; relative to the current one."),
+    field(
+        "workdir",
+        "workdir",
+        Kind::Text,
+        "Folder to run in, relative to the current one; `private` for one of the job's own.",
+    ),
+    field("umask", "umask", Kind::Text, "What its files are not open for, as in 027."),
     field("steps", "steps", Kind::Count, "Steps that it will do in all."),
     field("slurm", "slurm", Kind::Flag, "Set the variables of Slurm beside ours."),
 ];

@@ -5,6 +5,7 @@
 
 mod fields;
 mod file;
+mod here;
 pub mod sbatch;
 pub mod schema;
 pub mod script;
@@ -18,6 +19,7 @@ use hostler_live::job::{JobRequest, Sharing};
 use crate::cli::{Share, Submit};
 
 pub use file::text;
+pub use here::{Export, export, settle};
 
 /// A job as it is sent, and what its author should know of it.
 #[derive(Debug)]
@@ -28,15 +30,26 @@ pub struct Submission {
     pub notes: Vec<String>,
     /// Whether the script itself asks to wait for the end.
     pub wait: bool,
+    /// Which variables go along; what is usual when none.
+    pub export: Option<Export>,
+}
+
+impl Submission {
+    /// A job of which nothing else is said.
+    pub fn of(request: JobRequest) -> Submission {
+        Submission { request, notes: Vec::new(), wait: false, export: None }
+    }
 }
 
 /// What file, lines and flags say.
 pub fn read(args: &Submit) -> Result<Submission> {
     let mut job = match &args.file {
         Some(file) => of_file(file)?,
-        None => Submission { request: JobRequest::default(), notes: Vec::new(), wait: false },
+        None => Submission::of(JobRequest::default()),
     };
     apply(&mut job.request, args);
+    job.export = args.export.clone().or(job.export);
+    export(&mut job)?;
     let request = &mut job.request;
     let more = args.args.iter().chain(&args.command).cloned();
     if !request.script.is_empty() {
@@ -46,7 +59,7 @@ pub fn read(args: &Submit) -> Result<Submission> {
     } else if !args.command.is_empty() {
         request.command.clone_from(&args.command);
     }
-    if !request.workdir.is_empty() {
+    if !request.workdir.is_empty() && request.workdir != here::PRIVATE {
         request.workdir = absolute(&request.workdir)?;
     }
     if request.command.is_empty() {
@@ -64,8 +77,7 @@ fn of_file(file: &Path) -> Result<Submission> {
     if text.starts_with("#!") {
         return script::read(file, text);
     }
-    let request = file::read(file, &text)?;
-    Ok(Submission { request, notes: Vec::new(), wait: false })
+    Ok(Submission::of(file::read(file, &text)?))
 }
 
 /// Puts flags on top of what a job has been told before.

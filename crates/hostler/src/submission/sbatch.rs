@@ -180,8 +180,10 @@ impl Asked {
                 self.flag("--array", &format!("{range}{limit}"));
             }
             "dependency" => self.dependencies(value)?,
+            // There it is a folder like any other.
+            "chdir" if value == "private" => self.flag("--workdir", "./private"),
             "chdir" => self.flag("--workdir", value),
-            "export" => self.export(value),
+            "export" => self.flag("--export", value),
             "reservation" => self.flag("--reservation", value),
             "wait" => self.flags.wait = true,
             "wrap" => self.flags.wrap = Some(value.to_owned()),
@@ -278,23 +280,6 @@ impl Asked {
             }
         }
         Ok(())
-    }
-
-    /// Variables by name, or with a value.
-    fn export(&mut self, value: &str) {
-        for part in value.split(',') {
-            match part {
-                "NONE" | "NIL" => {}
-                "ALL" => self.flags.notes.push(
-                    "`--export=ALL` is left out: name the variables that the job needs".to_owned(),
-                ),
-                part if part.contains('=') => self.flag("--env", part),
-                name => match std::env::var(name) {
-                    Ok(value) => self.flag("--env", &format!("{name}={value}")),
-                    Err(_) => self.flags.notes.push(format!("`--export={name}`: it is not set")),
-                },
-            }
-        }
     }
 
     /// What only has a meaning together: nodes, tasks, GPUs and memory.

@@ -10,6 +10,7 @@ mod copies;
 mod ends;
 mod gang;
 mod output;
+mod people;
 mod preemption;
 mod progress;
 mod stores;

@@ -13,6 +13,7 @@ mod progress;
 mod remnants;
 mod run;
 mod signals;
+mod stage;
 mod task;
 #[cfg(test)]
 pub(super) mod tests;
@@ -23,13 +24,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use hostler_core::decision::StopHow;
 use hostler_core::id::LeaseId;
 
 use super::folder::{self, LeaseFolder, make_safe, read_json, write_json};
+use super::refusal::is_refusal;
 use super::user::JobUser;
 use crate::wire::{Stage, StartOrder, TaskExit};
 
@@ -175,24 +176,14 @@ pub fn main(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a start that failed means. A folder that the job named and that is not there, or not for
-/// it, is not there on the next try either.
+/// What a start that failed means.
 fn not_started(shim: &ShimOrder, fault: &io::Error) -> Stage {
-    let own_folder = shim.order.workdir.is_empty();
-    let of_machine = folder::is_of_machine(fault.kind(), own_folder);
-    let fault = fault.to_string();
-    if !of_machine && !own_folder && is_closed(&shim.workdir, shim.user.as_ref()) {
-        return Stage::Impossible { fault };
+    let words = fault.to_string();
+    if is_refusal(fault) {
+        return Stage::Impossible { fault: words };
     }
-    Stage::NotStarted { fault, of_machine }
-}
-
-fn is_closed(folder: &Path, user: Option<&JobUser>) -> bool {
-    let enters = match user {
-        Some(user) => user.can_work_in(folder).is_ok(),
-        None => rustix::fs::access(folder, Access::EXEC_OK).is_ok(),
-    };
-    !folder.is_dir() || !enters
+    let of_machine = folder::is_of_machine(fault.kind(), shim.order.workdir.is_empty());
+    Stage::NotStarted { fault: words, of_machine }
 }
 
 /// Takes the lock of a lease that is not over. Who holds it may write its end, nobody else.

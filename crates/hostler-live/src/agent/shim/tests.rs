@@ -26,6 +26,8 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             tenant: 0,
             limit_ms: None,
             script: String::new(),
+            person: None,
+            umask: None,
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),

@@ -192,7 +192,11 @@ impl AgentDriver {
                 let ended = Time(desk.now().0.saturating_sub(ago.0));
                 run.ended = run.ended.max(Some(ended));
             }
-            Stage::Impossible { fault } => self.note_fault(desk, lease, &sentence(&fault)),
+            Stage::Impossible { fault } => {
+                let name = self.agents.nodes.get(&node).map_or("", |node| &node.name);
+                let fault = format!("on node `{name}`: {}", sentence(&fault));
+                self.note_fault(desk, lease, &fault);
+            }
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
                 let fault = sentence(&fault);

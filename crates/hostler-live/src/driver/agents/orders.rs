@@ -8,6 +8,7 @@ use hostler_core::units::Mib;
 
 use super::AgentDriver;
 use crate::host::{Desk, Effect, grace_of};
+use crate::job::umask_of;
 use crate::limits::GRACE_SECS;
 use crate::wire::{StartOrder, TaskOrder, ToAgent};
 
@@ -90,6 +91,8 @@ impl AgentDriver {
             grace_ms: self.grace_ms(desk, lease),
             tenant: spec.tenant.0,
             limit_ms: spec.time_limit.map(|limit| limit.0 / 1000),
+            person: row.facts.person.clone(),
+            umask: umask_of(&request.umask),
         }
     }
 

@@ -60,6 +60,7 @@ async fn rehearse(
         new_store: false,
         snapshot_every: None,
         listen: ([127, 0, 0, 1], 0).into(),
+        local: None,
         certificate: Certificate::None,
         rate: Rate { per_second: 1e6, burst: 1e6 },
         host: host::Settings::new(chosen.toml()),

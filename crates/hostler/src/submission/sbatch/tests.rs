@@ -86,11 +86,10 @@ fn times_arrays_dependencies_and_variables() {
     );
     check(
         "--export=NONE,A=b,HOSTLER_NO_SUCH",
-        expect![[r#"
-        --env=A=b --tasks=1
-        note: `--export=HOSTLER_NO_SUCH`: it is not set
-    "#]],
+        expect!["--export=NONE,A=b,HOSTLER_NO_SUCH --tasks=1\n"],
     );
+    check("--export=ALL --export=A", expect!["--export=A --tasks=1\n"]);
+    check("-D private", expect!["--workdir=./private --tasks=1\n"]);
     check(
         "-D /data --requeue --parsable",
         expect![[r#"
