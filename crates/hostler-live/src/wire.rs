@@ -316,6 +316,9 @@ pub struct EndNotes {
     /// Milliseconds from then to when this was sent; for the daemon, whose clock is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ago_ms: Option<u64>,
+    /// Energy of its parts of GPUs, where these tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<u64>,
 }
 
 /// A moment by the clocks of one machine.

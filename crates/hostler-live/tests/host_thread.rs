@@ -297,6 +297,7 @@ async fn a_daemon_whose_host_panics_ends_with_a_fault() {
         store: None,
         new_store: false,
         snapshot_every: None,
+        notices: server::notices::Settings::default(),
         listen: ([127, 0, 0, 1], 0).into(),
         certificate: Certificate::None,
         rate: Rate { per_second: 10.0, burst: 10.0 },

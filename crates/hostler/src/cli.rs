@@ -2,6 +2,7 @@
 
 mod array;
 mod live;
+mod notices;
 mod rehearse;
 mod store;
 mod submit;
@@ -18,6 +19,7 @@ use hostler_sim::scenario::PairSource;
 
 pub use array::Array;
 pub use live::*;
+pub use notices::*;
 pub use rehearse::*;
 pub use store::*;
 pub use submit::*;

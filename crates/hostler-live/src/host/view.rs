@@ -13,7 +13,7 @@ use super::reasons::Shortages;
 use super::{Answer, Effect, Figures, Host, Principal};
 use crate::job::{HeldBy, JobState, JobView};
 use crate::limits::PAGE_JOBS_MAX;
-use crate::store::{JobRow, Role, TenantQuota, TokenRow};
+use crate::store::{JobRow, Role, TenantQuota, TokenRow, stays};
 use crate::wire::Machine;
 
 /// A node, for people.
@@ -337,6 +337,7 @@ pub fn in_list(row: &JobRow) -> JobView {
         nodes: row.facts.nodes.clone(),
         restarts: row.facts.restarts,
         steps_done: row.facts.steps_done,
+        energy_kwh: stays::energy_kwh(&row.facts.stays),
         array_index: row.facts.array_index,
         array_of: row.array_of,
         request: row.request.without_env(),

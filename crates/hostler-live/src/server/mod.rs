@@ -16,6 +16,7 @@ mod jobs;
 mod listen;
 mod log;
 mod measures;
+pub mod notices;
 mod output;
 mod people;
 pub mod rate;
@@ -60,6 +61,7 @@ pub struct Parts {
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,
     backups: Arc<backup::Backups>,
+    notices: Arc<notices::Counts>,
 }
 
 impl Deref for App {

@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::backup::Backups;
 use super::health::Pulse;
+use super::notices::{self, Herald};
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
 use super::{App, Parts, listen, paths, router};
@@ -52,6 +53,8 @@ pub struct Settings {
     pub policies: PolicyBuilder,
     /// What was learnt elsewhere.
     pub experience: Experience,
+    /// Who is told of jobs that begin, end or fail.
+    pub notices: notices::Settings,
 }
 
 /// How callers know the daemon.
@@ -103,6 +106,9 @@ pub enum ServeError {
     /// No host, or not any more.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// Nobody could be told anything.
+    #[error(transparent)]
+    Notices(#[from] notices::NoticesError),
 }
 
 /// A daemon that runs.
@@ -117,12 +123,14 @@ pub struct Running {
     listening: JoinHandle<()>,
     backups: Arc<Backups>,
     snapshots: bool,
+    herald: Herald,
 }
 
 /// Opens the store, recovers the host and listens.
 pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let Settings { data, store, listen: wanted, certificate, rate, .. } = settings;
     let Settings { host, policies, experience, new_store, snapshot_every, .. } = settings;
+    let notices = settings.notices.check()?;
     if matches!(certificate, Certificate::None) && !wanted.ip().is_loopback() {
         return Err(ServeError::Plain { address: wanted });
     }
@@ -134,6 +142,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let opening = Opening { store, new_store, policies, experience, settings: host };
     let opened = tokio::task::spawn_blocking(move || opening.open(&folder)).await;
     let (handle, thread) = opened.map_err(|_| panicked())??;
+    let herald = Herald::start(notices, &handle);
     let identity = match certificate {
         Certificate::Kept => Some(tls::kept(&data, wanted.ip())?),
         Certificate::Own { chain, key } => Some(tls::own(&chain, &key)?),
@@ -161,6 +170,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         stop: stopped.clone(),
         document: Arc::new(document),
         backups: Arc::clone(&backups),
+        notices: herald.counts(),
     }));
     let acceptor = identity.as_ref().map(|identity| TlsAcceptor::from(identity.config.clone()));
     let listening = tokio::spawn(listen::serve(listener, acceptor, router(paths, app), stopped));
@@ -176,6 +186,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         listening,
         backups,
         snapshots: snapshot_every.is_some(),
+        herald,
     })
 }
 
@@ -356,6 +367,7 @@ impl Running {
         self.host.stop().await;
         let joined = tokio::task::spawn_blocking(|| self.thread.join()).await;
         joined.map_err(|_| panicked())??;
+        self.herald.finish().await;
         if self.snapshots {
             self.backups.take_last().await;
         }

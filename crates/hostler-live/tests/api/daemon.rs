@@ -29,6 +29,7 @@ pub fn settings(folder: &Path, certificate: Certificate) -> Settings {
         store: None,
         new_store: false,
         snapshot_every: None,
+        notices: server::notices::Settings::default(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         certificate,
         rate: Rate { per_second: 10_000.0, burst: 10_000.0 },

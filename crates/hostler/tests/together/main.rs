@@ -9,6 +9,7 @@ mod harness;
 mod copies;
 mod ends;
 mod gang;
+mod notices;
 mod output;
 mod preemption;
 mod progress;
