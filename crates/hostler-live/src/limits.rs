@@ -44,6 +44,9 @@ pub const LEASES_MAX: usize = 8192;
 /// Bytes of the names by which an agent is told from its copies: two numbers and a path.
 pub const INSTANCE_BYTES_MAX: usize = 1024;
 
+/// Bytes of the version of an agent, as `1.2.3-rc.1`.
+pub const VERSION_BYTES_MAX: usize = 64;
+
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 

@@ -52,6 +52,7 @@ fn submit() -> Command {
 fn machine() -> Machine {
     Machine {
         name: "n1".to_owned(),
+        version: String::new(),
         address: String::new(),
         cpu_milli: 1000,
         mem_mib: 1000,

@@ -29,6 +29,12 @@ pub struct NodeView {
     pub reason: String,
     /// Whether its agent is connected.
     pub connected: bool,
+    /// Version of its agent; empty for one of an early release.
+    #[serde(default)]
+    pub version: String,
+    /// Whether that is earlier than the daemon's.
+    #[serde(default)]
+    pub outdated: bool,
     /// Seconds since its agent was last heard.
     pub silent_secs: f64,
     /// CPU cores, and how many are booked.
@@ -228,6 +234,8 @@ impl Host {
             health: self.desk.node_health(id, status.silent).to_owned(),
             reason: status.reason,
             connected: status.connected,
+            outdated: is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
+            version: machine.version.clone(),
             silent_secs: status.silence.secs_f64(),
             cpus: f64::from(node.spec.cpu.0) / 1000.0,
             cpus_used: f64::from(node.spec.cpu.0 - free.cpu.0) / 1000.0,
@@ -299,6 +307,15 @@ impl Host {
     }
 }
 
+/// Whether a version, as in `1.2.3`, comes before another. One that nobody knows does.
+fn is_earlier(version: &str, than: &str) -> bool {
+    let numbers = |text: &str| -> Vec<u64> {
+        let plain = text.split(['-', '+']).next().unwrap_or_default();
+        plain.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+    };
+    version.is_empty() || numbers(version) < numbers(than)
+}
+
 /// What keeps a job from the policy, for people.
 fn held_by(gate: Gate) -> HeldBy {
     match gate {
@@ -354,5 +371,17 @@ fn token_view(row: &TokenRow) -> TokenView {
         created: secs(row.created),
         revoked: row.revoked.map(secs),
         one_time: row.one_time,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(is_earlier("", "0.1.0") && is_earlier("0.9.0", "0.10.0"));
+        assert!(is_earlier("0.1.0", "0.1.1") && is_earlier("0.1.9-rc.1", "0.2.0"));
+        assert!(!is_earlier("0.1.0", "0.1.0") && !is_earlier("1.0.0", "0.9.9"));
     }
 }

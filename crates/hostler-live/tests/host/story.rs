@@ -218,6 +218,7 @@ impl Theatre {
         });
         let machine = Machine {
             name: name.to_owned(),
+            version: String::new(),
             address: format!("{name}.example"),
             cpu_milli: 8_000,
             mem_mib: 1_000,

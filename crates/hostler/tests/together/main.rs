@@ -14,5 +14,6 @@ mod output;
 mod preemption;
 mod progress;
 mod stores;
+mod upgrade;
 mod usage;
 mod uses;
