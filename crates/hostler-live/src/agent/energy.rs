@@ -26,8 +26,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Looks between two writings of the sums.
 const WRITTEN_EACH: u64 = 10;
 
-/// Milliseconds between two looks beyond which a power says nothing about the time between them: the
-/// machine slept.
+/// Milliseconds between two looks beyond which a power says nothing about the time between them:
+/// the machine slept.
 const GAP_MS_MAX: u64 = 10_000;
 
 /// Measures until there is no agent, or no GPU that tells anything.
