@@ -34,6 +34,9 @@ pub struct Accepted {
     pub first: u32,
     /// How many.
     pub count: u32,
+    /// Whether they ask for mail and this daemon sends none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_mail: bool,
 }
 
 /// Part of a list of jobs.

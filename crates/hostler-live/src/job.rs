@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::need::Need;
+use crate::notice::NotifyEvent;
 use crate::shapes;
 
 /// A job as people write it: in flags, in a job file, or in the API.
@@ -105,6 +106,17 @@ pub struct JobRequest {
     /// Steps that it will do in all, when it reports progress.
     #[schema(minimum = 1)]
     pub steps: Option<u64>,
+    /// Of what webhooks of the operator and `mail_to` are told.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(max_items = 3)]
+    pub notify: Vec<NotifyEvent>,
+    /// Address that is told by mail, where the operator has mail sent.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(
+        max_length = 254,
+        pattern = "^([A-Za-z0-9._%+=][A-Za-z0-9._%+=-]*(@[A-Za-z0-9.][A-Za-z0-9.-]*)?)?$"
+    )]
+    pub mail_to: String,
 }
 
 /// One task with one core. A job that asks for nothing would fit everywhere, any number of times.
@@ -141,6 +153,8 @@ impl Default for JobRequest {
             reservation: String::new(),
             checkpoints: false,
             steps: None,
+            notify: Vec::new(),
+            mail_to: String::new(),
         }
     }
 }
@@ -160,6 +174,8 @@ impl JobRequest {
             group: self.group.clone(),
             reservation: self.reservation.clone(),
             after: self.after.clone(),
+            notify: self.notify.clone(),
+            mail_to: self.mail_to.clone(),
             ..*self
         }
     }
@@ -329,6 +345,9 @@ pub struct JobView {
     pub restarts: u32,
     /// Steps done, when it reports them.
     pub steps_done: Option<u64>,
+    /// Energy of its stays that are over, where their GPUs tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_kwh: Option<f64>,
     /// Index in its array.
     pub array_index: Option<u32>,
     /// First job of its array.

@@ -16,6 +16,7 @@ pub mod host;
 pub mod job;
 pub mod limits;
 pub mod need;
+pub mod notice;
 pub mod person;
 pub mod reservation;
 pub mod selection;

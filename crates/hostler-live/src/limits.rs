@@ -55,6 +55,8 @@ pub const ABILITIES_MAX: usize = 64;
 
 /// Bytes of each of them.
 pub const ABILITY_BYTES_MAX: usize = 64;
+/// Bytes of the version of an agent, as `1.2.3-rc.1`.
+pub const VERSION_BYTES_MAX: usize = 64;
 
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
@@ -258,3 +260,23 @@ pub const SNAPSHOT_AT_STOP_BYTES_MAX: u64 = 512 << 20;
 /// Stays that are kept of a job, each by itself; the oldest of more are counted together. All of
 /// them are written whenever one begins or ends.
 pub const STAYS_MAX: usize = 100;
+
+/// Notices that wait for one webhook or for mail; the oldest of more are lost, and counted. What
+/// a busy minute brings fits.
+pub const NOTICES_WAITING_MAX: usize = 4096;
+
+/// Tries to deliver a notice, with pauses of 1, 4, 16 and 64 seconds: a receiver that is started
+/// again within a minute misses nothing.
+pub const NOTICE_TRIES_MAX: u32 = 5;
+
+/// Seconds of one try over the network.
+pub const WEBHOOK_SECS_MAX: u64 = 10;
+
+/// Seconds that the program that sends mail may take.
+pub const MAIL_SECS_MAX: u64 = 30;
+
+/// Seconds that a daemon which is stopped waits for notices that are still to be delivered.
+pub const NOTICES_LAST_SECS_MAX: u64 = 5;
+
+/// Webhooks of one daemon: each has a queue and a connection.
+pub const WEBHOOKS_MAX: usize = 16;

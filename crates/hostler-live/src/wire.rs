@@ -13,8 +13,13 @@ use hostler_core::id::{JobId, LeaseId, NodeId};
 
 use crate::person::Person;
 
-/// Version of this protocol; both sides refuse another.
-pub const PROTOCOL: u32 = 1;
+/// Version of this protocol. It counts up when an agent of the release before could take a message
+/// for something else.
+pub const PROTOCOL: u32 = 2;
+
+/// The oldest that a daemon understands: that of the release before, so that agents can be upgraded
+/// one by one after it. An agent that is ahead of its daemon is refused.
+pub const PROTOCOL_OLDEST: u32 = PROTOCOL - 1;
 
 /// Where agents connect, with their token as bearer.
 pub const AGENT_PATH: &str = "/api/v1/agent";
@@ -136,10 +141,13 @@ pub enum ToAgent {
 }
 
 /// What a node has.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name of the node; the daemon knows it by this and the enrolled token.
     pub name: String,
+    /// Version of its agent; empty before agents said it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// Address at which other nodes reach it, for gangs.
     pub address: String,
     /// CPU in thousandths of a core.
@@ -334,6 +342,9 @@ pub struct EndNotes {
     /// Milliseconds from then to when this was sent; for the daemon, whose clock is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ago_ms: Option<u64>,
+    /// Energy of its parts of GPUs, where these tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<u64>,
 }
 
 /// A moment by the clocks of one machine.

@@ -52,6 +52,7 @@ fn submit() -> Command {
 fn machine() -> Machine {
     Machine {
         name: "n1".to_owned(),
+        version: String::new(),
         address: String::new(),
         cpu_milli: 1000,
         mem_mib: 1000,
@@ -298,6 +299,7 @@ async fn a_daemon_whose_host_panics_ends_with_a_fault() {
         store: None,
         new_store: false,
         snapshot_every: None,
+        notices: server::notices::Settings::default(),
         listen: ([127, 0, 0, 1], 0).into(),
         local: None,
         certificate: Certificate::None,

@@ -2,6 +2,7 @@
 
 mod array;
 mod live;
+mod notices;
 mod rehearse;
 mod reservation;
 mod store;
@@ -20,6 +21,7 @@ use hostler_sim::scenario::PairSource;
 
 pub use array::Array;
 pub use live::*;
+pub use notices::*;
 pub use rehearse::*;
 pub use reservation::*;
 pub use store::*;
@@ -507,7 +509,8 @@ pub struct Agent {
     /// Rack of the node.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rack: u32,
-    /// Offer made-up GPUs, as in `8xV100` or `8xV100:32768` with MiB of memory.
+    /// Offer made-up GPUs, as in `8xV100` or `8xV100:32768` with MiB of memory; behind `@` the
+    /// watts that each tells to take.
     #[arg(long, value_name = "NxMODEL")]
     pub fake_gpus: Option<FakeGpus>,
     #[command(flatten)]

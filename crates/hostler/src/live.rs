@@ -54,6 +54,11 @@ pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
+/// Kilowatt hours: short jobs use little of one.
+pub fn energy(kwh: f64) -> String {
+    if kwh < 1.0 { format!("{kwh:.4}") } else { format!("{kwh:.2}") }
+}
+
 /// A length of time, to two units.
 pub fn length(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;

@@ -27,6 +27,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
     let kind = gpus.kind();
     Machine {
         name: said.name.clone().unwrap_or_else(host_name),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         address: said.address.clone().unwrap_or_else(|| address_towards(daemon)),
         cpu_milli: said.cpu_milli.unwrap_or_else(cpu_milli),
         mem_mib: said.mem_mib.unwrap_or_else(mem_mib),

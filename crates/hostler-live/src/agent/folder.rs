@@ -152,6 +152,11 @@ impl LeaseFolder {
         self.file("end.json")
     }
 
+    /// Millijoules that it used so far.
+    pub fn energy(&self) -> PathBuf {
+        self.file("energy.json")
+    }
+
     /// Where the job tells its progress.
     pub fn socket(&self) -> PathBuf {
         self.file("socket")

@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use hostler_core::id::LeaseId;
 
 use super::core::AgentInput;
+use super::energy;
 use super::folder::{self, DataFolder, LeaseFolder, read_json, write_json};
 use super::refusal::{is_refusal, refused};
 use super::script;
@@ -223,7 +224,7 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
     }
     let Some(_lock) = folder.lock()? else { return Ok(None) };
     if let Some(stage) = read_json(&folder.end()) {
-        return Ok(Some(stage));
+        return Ok(Some(measured(stage, folder)));
     }
     let remnants: Option<Remnants> = read_json(&folder.pids());
     let remnants = remnants.filter(|remnants| remnants.is_of(folder));
@@ -231,7 +232,15 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
         return Err(io::Error::other("processes of a killed shim do not end"));
     }
     write_json(&folder.end(), &interrupted(), true)?;
-    Ok(Some(interrupted()))
+    Ok(Some(measured(interrupted(), folder)))
+}
+
+/// An end that an earlier agent missed, with the energy that it saw.
+fn measured(mut stage: Stage, folder: &LeaseFolder) -> Stage {
+    if let Stage::Ended { notes, .. } = &mut stage {
+        notes.joules = notes.joules.or(energy::written(folder).map(|sum| sum / 1000));
+    }
+    stage
 }
 
 fn interrupted() -> Stage {

@@ -9,6 +9,7 @@ mod clock;
 mod connect;
 pub mod core;
 pub mod discover;
+mod energy;
 mod environment;
 pub mod folder;
 pub mod gpus;
@@ -138,6 +139,9 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
     let (folder, leases) = (data.path().to_owned(), data.path().join("leases"));
     let launcher = Launcher { data, log, jobs, cgroup, mps_pipes, inbox: inbox.clone() };
+    let gpus = Arc::new(gpus);
+    let measuring = energy::measure(gpus.clone(), leases.clone(), inbox.clone());
+    let _measuring = Aborts(tokio::spawn(measuring));
     let _sampling = Aborts(tokio::spawn(sampling::sample(gpus, leases, inbox.clone())));
     let asked = Arc::new(Notify::new());
     let _room = Aborts(tokio::spawn(room::watch(folder, asked.clone(), inbox.clone())));

@@ -227,7 +227,7 @@ fn tell_ages(message: &mut FromAgent) {
 
 /// Keeps the output of a lease that is over and drops the rest, secrets first.
 fn tidy(folder: &LeaseFolder, oldest: Option<LeaseFolder>) {
-    for file in [folder.order(), folder.pids(), folder.socket()] {
+    for file in [folder.order(), folder.pids(), folder.socket(), folder.energy()] {
         let _ = std::fs::remove_file(file);
     }
     if let Some(oldest) = oldest {

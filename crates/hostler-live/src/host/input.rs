@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::api::JobsChanged;
 use crate::driver::Word;
 use crate::job::{JobAction, JobRequest, JobState, JobView};
+use crate::notice::Notice;
 use crate::person::Person;
 use crate::reservation::{DrainRequest, Reservation, ReservationRequest};
 use crate::selection::Selection;
@@ -60,6 +61,8 @@ pub enum Effect {
     Close(SessionId),
     /// Tell those who watch.
     Changed(Change),
+    /// Tell those who are not looking.
+    Notify(Box<Notice>),
     /// Fetch the question of this number, solve it and give the answer back as an input.
     Solve(u64),
 }

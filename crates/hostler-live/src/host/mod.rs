@@ -59,6 +59,7 @@ pub use view::{JobFilter, NodeView, TenantView, TokenView, of_row};
 
 use crate::driver::Driver;
 use crate::limits::{FOLLOW_UPS_MAX, KEYS_PER_TOKEN_MAX};
+use crate::notice::NotifyEvent;
 use crate::store::Row;
 
 /// Makes a policy from TOML, or says what is wrong with it.
@@ -89,6 +90,8 @@ pub struct Settings {
     pub keys_max: usize,
     /// Whether only jobs of [`DEFAULT_TENANT`] are taken: those that run here could read secrets.
     pub only_default_tenant: bool,
+    /// What is told of every job, whether it asked for it or not.
+    pub notify_always: Vec<NotifyEvent>,
 }
 
 impl Settings {
@@ -107,6 +110,7 @@ impl Settings {
             snapshot_bytes: 8 << 20,
             keys_max: KEYS_PER_TOKEN_MAX,
             only_default_tenant: false,
+            notify_always: Vec::new(),
         }
     }
 }

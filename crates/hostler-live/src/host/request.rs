@@ -143,6 +143,7 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
     if !request.group.is_empty() {
         check_name("group", &request.group)?;
     }
+    crate::notice::check(request).map_err(|(field, fault)| invalid(field, fault))?;
     let env = request.env.iter().flat_map(|(name, value)| [name, value]);
     let texts = request.command.iter().chain([&request.workdir, &request.script]).chain(env);
     let mut bytes = 0;

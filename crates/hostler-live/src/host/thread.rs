@@ -27,7 +27,10 @@ use super::{
 };
 use crate::driver::{AgentWord, Word};
 use crate::job::JobView;
-use crate::limits::{AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX};
+use crate::limits::{
+    AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX, NOTICES_WAITING_MAX,
+};
+use crate::notice::Notice;
 use crate::person::Person;
 use crate::store::{HistoryFilter, JobRow, Role};
 use crate::wire::{FromAgent, LeaseReport, Machine, ToAgent};
@@ -56,6 +59,7 @@ struct Shared {
     tokens: RwLock<Arc<Tokens>>,
     recent: Mutex<VecDeque<Change>>,
     changes: broadcast::Sender<Change>,
+    notices: broadcast::Sender<Arc<Notice>>,
     sessions: AtomicU64,
     fault: watch::Sender<Option<HostError>>,
     library: HistoryReader,
@@ -83,6 +87,7 @@ impl HostThread {
             tokens: RwLock::new(Arc::new(host.desk.tokens.clone())),
             recent: Mutex::new(VecDeque::new()),
             changes: broadcast::channel(CHANGES_KEPT).0,
+            notices: broadcast::channel(NOTICES_WAITING_MAX).0,
             sessions: AtomicU64::new(1),
             fault: watch::channel(None).0,
             library,
@@ -212,6 +217,12 @@ impl HostHandle {
         let oldest = recent.front().map(|change| change.number);
         let gap = after.is_some_and(|after| oldest.is_none_or(|oldest| oldest > after));
         Changes { missed, coming, gap }
+    }
+
+    /// What those who are not looking are to be told from now on. Who is too slow misses the
+    /// oldest and is told how many.
+    pub fn notices(&self) -> broadcast::Receiver<Arc<Notice>> {
+        self.shared.notices.subscribe()
     }
 
     /// An agent connected and said hello.
@@ -467,6 +478,8 @@ impl Body {
             Effect::Close(session) => {
                 self.links.remove(&session);
             }
+            // Who is too slow for it counts what was missed.
+            Effect::Notify(notice) => _ = self.shared.notices.send(Arc::from(notice)),
             Effect::Solve(number) => self.solver.next = Some(number),
             Effect::Changed(change) => {
                 let mut recent = self.shared.recent();

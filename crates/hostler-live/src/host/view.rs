@@ -16,7 +16,8 @@ use crate::agent::user::{ABILITY, ability_of};
 use crate::job::{HeldBy, JobState, JobView};
 use crate::limits::PAGE_JOBS_MAX;
 use crate::person::Person;
-use crate::store::{JobRow, Role, TenantQuota, TokenRow};
+
+use crate::store::{JobRow, Role, TenantQuota, TokenRow, stays};
 use crate::wire::Machine;
 
 /// A node, for people.
@@ -32,6 +33,12 @@ pub struct NodeView {
     pub reason: String,
     /// Whether its agent is connected.
     pub connected: bool,
+    /// Version of its agent; empty for one of an early release.
+    #[serde(default)]
+    pub version: String,
+    /// Whether that is earlier than the daemon's.
+    #[serde(default)]
+    pub outdated: bool,
     /// Seconds since its agent was last heard.
     pub silent_secs: f64,
     /// CPU cores, and how many are booked.
@@ -241,6 +248,8 @@ impl Host {
                 note => format!("{}; {note}", status.reason),
             },
             connected: status.connected,
+            outdated: is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
+            version: machine.version.clone(),
             silent_secs: status.silence.secs_f64(),
             cpus: f64::from(node.spec.cpu.0) / 1000.0,
             cpus_used: f64::from(node.spec.cpu.0 - free.cpu.0) / 1000.0,
@@ -320,6 +329,15 @@ impl Host {
     }
 }
 
+/// Whether a version, as in `1.2.3`, comes before another. One that nobody knows does.
+fn is_earlier(version: &str, than: &str) -> bool {
+    let numbers = |text: &str| -> Vec<u64> {
+        let plain = text.split(['-', '+']).next().unwrap_or_default();
+        plain.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+    };
+    version.is_empty() || numbers(version) < numbers(than)
+}
+
 /// What keeps a job from the policy, for people.
 fn held_by(gate: Gate) -> HeldBy {
     match gate {
@@ -359,6 +377,7 @@ pub fn in_list(row: &JobRow) -> JobView {
         nodes: row.facts.nodes.clone(),
         restarts: row.facts.restarts,
         steps_done: row.facts.steps_done,
+        energy_kwh: stays::energy_kwh(&row.facts.stays),
         array_index: row.facts.array_index,
         array_of: row.array_of,
         request: row.request.without_env(),
@@ -377,5 +396,17 @@ fn token_view(row: &TokenRow) -> TokenView {
         one_time: row.one_time,
         person: row.person.as_ref().map(|person| person.name.clone()),
         local: is_local(row),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(is_earlier("", "0.1.0") && is_earlier("0.9.0", "0.10.0"));
+        assert!(is_earlier("0.1.0", "0.1.1") && is_earlier("0.1.9-rc.1", "0.2.0"));
+        assert!(!is_earlier("0.1.0", "0.1.0") && !is_earlier("1.0.0", "0.9.9"));
     }
 }

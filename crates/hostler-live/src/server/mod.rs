@@ -17,6 +17,7 @@ mod listen;
 mod local;
 mod log;
 mod measures;
+pub mod notices;
 mod output;
 mod people;
 pub mod rate;
@@ -65,6 +66,7 @@ pub struct Parts {
     document: Arc<Value>,
     backups: Arc<backup::Backups>,
     local_tenant: Option<String>,
+    notices: Arc<notices::Counts>,
 }
 
 impl Deref for App {

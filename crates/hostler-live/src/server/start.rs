@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::backup::Backups;
 use super::health::Pulse;
+use super::notices::{self, Herald};
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
 use super::{App, LocalSettings, Parts, listen, local, paths, router};
@@ -55,6 +56,8 @@ pub struct Settings {
     pub policies: PolicyBuilder,
     /// What was learnt elsewhere.
     pub experience: Experience,
+    /// Who is told of jobs that begin, end or fail.
+    pub notices: notices::Settings,
 }
 
 /// How callers know the daemon.
@@ -114,6 +117,9 @@ pub enum ServeError {
     /// No host, or not any more.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// Nobody could be told anything.
+    #[error(transparent)]
+    Notices(#[from] notices::NoticesError),
 }
 
 /// A daemon that runs.
@@ -129,12 +135,14 @@ pub struct Running {
     local: Option<(PathBuf, JoinHandle<()>)>,
     backups: Arc<Backups>,
     snapshots: bool,
+    herald: Herald,
 }
 
 /// Opens the store, recovers the host and listens.
 pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let Settings { data, store, listen: wanted, certificate, rate, .. } = settings;
     let Settings { host, policies, experience, new_store, snapshot_every, local, .. } = settings;
+    let notices = settings.notices.check()?;
     if matches!(certificate, Certificate::None) && !wanted.ip().is_loopback() {
         return Err(ServeError::Plain { address: wanted });
     }
@@ -146,6 +154,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let opening = Opening { store, new_store, policies, experience, settings: host };
     let opened = tokio::task::spawn_blocking(move || opening.open(&folder)).await;
     let (handle, thread) = opened.map_err(|_| panicked())??;
+    let herald = Herald::start(notices, &handle);
     let identity = match certificate {
         Certificate::Kept => Some(tls::kept(&data, wanted.ip())?),
         Certificate::Own { chain, key } => Some(tls::own(&chain, &key)?),
@@ -178,6 +187,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         document: Arc::new(document),
         backups: Arc::clone(&backups),
         local_tenant,
+        notices: herald.counts(),
     }));
     let acceptor = identity.as_ref().map(|identity| TlsAcceptor::from(identity.config.clone()));
     let router = router(paths, app);
@@ -197,6 +207,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         local,
         backups,
         snapshots: snapshot_every.is_some(),
+        herald,
     })
 }
 
@@ -418,6 +429,7 @@ impl Running {
         self.host.stop().await;
         let joined = tokio::task::spawn_blocking(|| self.thread.join()).await;
         joined.map_err(|_| panicked())??;
+        self.herald.finish().await;
         if self.snapshots {
             self.backups.take_last().await;
         }

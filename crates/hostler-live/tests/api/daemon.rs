@@ -29,6 +29,7 @@ pub fn settings(folder: &Path, certificate: Certificate) -> Settings {
         store: None,
         new_store: false,
         snapshot_every: None,
+        notices: server::notices::Settings::default(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         local: None,
         certificate,

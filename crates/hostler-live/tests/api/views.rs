@@ -20,6 +20,7 @@ fn join(daemon: &Daemon) -> AgentLink {
         daemon.client(&once.token).post("/agents/enrol", &node).expect("the daemon works");
     let machine = Machine {
         name: "n1".to_owned(),
+        version: String::new(),
         address: String::new(),
         cpu_milli: 4000,
         mem_mib: 1000,

@@ -321,7 +321,7 @@ impl World {
                 );
             }
             Effect::Close(session) => self.break_off(session.0),
-            Effect::Changed(_) => {}
+            Effect::Changed(_) | Effect::Notify(_) => {}
             Effect::Solve(number) => {
                 let host = self.host.as_ref().expect("what it wants is done while it lives");
                 if let Some(question) = host.question(number) {

@@ -172,6 +172,7 @@ fn states(host: &Host) -> Vec<(u32, String, JobState)> {
 fn machine(name: &str) -> Machine {
     Machine {
         name: name.to_owned(),
+        version: String::new(),
         address: String::new(),
         cpu_milli: 8_000,
         mem_mib: 1_000,

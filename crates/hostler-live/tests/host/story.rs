@@ -224,6 +224,7 @@ impl Theatre {
         });
         let machine = Machine {
             name: name.to_owned(),
+            version: String::new(),
             address: format!("{name}.example"),
             cpu_milli: 8_000,
             mem_mib: 1_000,
@@ -285,7 +286,7 @@ impl Theatre {
                 }
                 Effect::Reply(_, Ok(answer)) => show_answer(&mut self.text, answer),
                 Effect::Reply(_, Err(fault)) => writeln!(self.text, "    {fault}").unwrap(),
-                Effect::Changed(_) => {}
+                Effect::Changed(_) | Effect::Notify(_) => {}
                 Effect::Solve(number) => {
                     writeln!(self.text, "    solve {number}").unwrap();
                     self.question = self.host.question(*number).map(|question| (*number, question));

@@ -57,6 +57,7 @@ fn found_job() -> JobRow {
 fn node(name: &str, id: u32, token: Option<u32>) -> NodeRow {
     let machine = Machine {
         name: "n1".to_owned(),
+        version: String::new(),
         address: "10.0.0.1".to_owned(),
         cpu_milli: 1000,
         mem_mib: 2,

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
+use super::notices::NoticeOptions;
 use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
@@ -145,6 +146,8 @@ pub struct Serve {
     /// default.
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(..=SECS_MAX))]
     pub dead_secs: Option<u64>,
+    #[command(flatten)]
+    pub notices: NoticeOptions,
     #[command(flatten)]
     pub log: LogOptions,
 }

@@ -115,6 +115,14 @@ pub struct Submit {
     /// Steps that it will do in all, when it reports progress.
     #[arg(long, value_name = "N", value_parser = values::steps, allow_negative_numbers = true)]
     pub steps: Option<u64>,
+    /// Tell webhooks of the operator and `--mail-to` when it runs, is over, or failed; several with
+    /// commas.
+    #[arg(long, value_enum, value_name = "EVENT", value_delimiter = ',')]
+    pub notify: Vec<Notify>,
+    /// Address that is told by mail, where the operator has mail sent; of its end when `--notify`
+    /// says nothing else.
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
+    pub mail_to: Option<String>,
     /// Tenant that pays; for admins.
     #[arg(long)]
     pub tenant: Option<String>,
@@ -137,6 +145,21 @@ pub struct Submit {
     /// Program and arguments; more arguments of a script.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// Of what to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Notify {
+    /// It runs for the first time
+    Start,
+    /// It is over, well or badly
+    End,
+    /// It failed, ran out of time, or can never run
+    Fail,
+    /// All of these
+    All,
+    /// Nothing, whatever a file says
+    None,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

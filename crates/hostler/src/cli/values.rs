@@ -47,6 +47,14 @@ fn time(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(fault)
 }
 
+/// Reads the address of a mail.
+pub fn address(text: &str) -> Result<String, String> {
+    match hostler_live::notice::is_address(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{text}` is no address; write one, as in ada@lab.example")),
+    }
+}
+
 /// Seconds since the epoch: so long ago, or a date or time in UTC.
 pub fn moment(text: &str) -> Result<f64, String> {
     if let Ok(ago) = time(text) {

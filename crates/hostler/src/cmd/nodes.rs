@@ -21,17 +21,27 @@ pub fn run(args: &Nodes) -> Result<()> {
         let what = if node.health == "up" { "" } else { " gets no jobs" };
         print(format!("{}{what}: {}", node.name, node.reason))?;
     }
+    for node in nodes.iter().filter(|node| node.outdated) {
+        let version = match node.version.as_str() {
+            "" => String::new(),
+            version => format!(" ({version})"),
+        };
+        print(format!(
+            "{} has an agent of an earlier release{version}; upgrade it, its jobs go on",
+            node.name
+        ))?;
+    }
     Ok(())
 }
 
 /// Nodes as a table.
 pub fn nodes_table(nodes: &[NodeView]) -> String {
     let rows: Vec<_> = nodes.iter().map(row).collect();
-    table(["NODE", "STATE", "MODEL", "GPUS", "CPUS", "MEMORY", "GPU USE", "JOBS"], &rows)
+    table(["NODE", "STATE", "MODEL", "GPUS", "CPUS", "MEMORY", "GPU USE", "JOBS", "AGENT"], &rows)
 }
 
 /// A node as a row of that table.
-pub fn row(node: &NodeView) -> [String; 8] {
+pub fn row(node: &NodeView) -> [String; 9] {
     let percents: Vec<String> = node.gpu_use.iter().map(|used| format!("{used}%")).collect();
     [
         node.name.clone(),
@@ -42,6 +52,7 @@ pub fn row(node: &NodeView) -> [String; 8] {
         format!("{}/{} GiB", node.mem_mib_used / 1024, node.mem_mib / 1024),
         percents.join(" "),
         node.jobs.len().to_string(),
+        node.version.clone(),
     ]
 }
 

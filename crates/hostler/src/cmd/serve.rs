@@ -17,13 +17,14 @@ use hostler_live::host::{self, Experience};
 use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
-use hostler_live::server::{self, Certificate, LocalSettings, Running};
+use hostler_live::server::{self, Certificate, LocalSettings, Running, notices};
 
 use super::job_user::job_users;
-use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, Serve};
+use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, NoticeOptions, Serve};
 use crate::input;
 use crate::say::{print, say};
 use crate::settings::Chosen;
+use crate::submission;
 
 /// Time beyond the fence after which a node is given up: what ending jobs may take.
 const DEAD_AFTER_FENCE_SECS: u64 = 60;
@@ -168,6 +169,7 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
         rate: Rate { per_second, burst: 2.0 * per_second },
         host,
         experience: experience(args)?,
+        notices: told(&args.notices)?,
         policies: Arc::new(move |text| registry.from_toml(text).map_err(|error| error.to_string())),
     })
 }
@@ -188,6 +190,34 @@ fn local(args: &Serve) -> Result<Option<LocalSettings>> {
         None => (args.data.join("hostler.sock"), tenant.is_some()),
     };
     Ok(Some(LocalSettings { socket, must, tenant }))
+}
+
+/// Who is told of jobs. What is in a file is not shown when it cannot be used.
+fn told(options: &NoticeOptions) -> Result<notices::Settings> {
+    let read = |file: &Path| {
+        std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))
+    };
+    let address = |text: &String| match text.strip_prefix('@') {
+        Some(file) => read(Path::new(file)).map(|text| text.trim().to_owned()),
+        None => Ok(text.clone()),
+    };
+    let secret = options.webhook_secret.as_deref().map(read).transpose()?;
+    let secret = secret.map(|secret| secret.trim_end().as_bytes().to_vec());
+    if secret.as_ref().is_some_and(Vec::is_empty) {
+        bail!("the file of `--webhook-secret` is empty; `openssl rand -hex 32` makes a secret");
+    }
+    let mail = options.mail_command.as_deref().map(submission::split).unwrap_or(Some(Vec::new()));
+    let mail_command = mail.context("`--mail-command`: a quote is not closed")?;
+    if options.mail_command.is_some() && mail_command.is_empty() {
+        bail!("`--mail-command` is empty; name a program, as in `/usr/sbin/sendmail -t`");
+    }
+    Ok(notices::Settings {
+        webhooks: options.webhook.iter().map(address).collect::<Result<_>>()?,
+        secret,
+        authorities: options.webhook_ca.clone(),
+        mail_command,
+        mail_from: options.mail_from.clone(),
+    })
 }
 
 /// What predictors are taught by besides what finishes here.
@@ -217,6 +247,7 @@ fn times(args: &Serve, policy: String) -> Result<host::Settings> {
         fence,
         dead: Span::from_secs(dead),
         lost_work_max: args.lost_work_max.map(Span::from_secs),
+        notify_always: submission::events(&args.notices.webhook_events),
         ..usual
     })
 }

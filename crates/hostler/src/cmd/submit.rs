@@ -33,7 +33,8 @@ pub fn run(args: &Submit) -> Result<()> {
     submission::settle(&mut client, &mut job)?;
     let Submission { request, wait, .. } = job;
     let accepted = send(&mut client, args, &request)?;
-    let Accepted { first, count } = accepted;
+    let Accepted { first, count, .. } = accepted;
+    tell_of_mail(accepted);
     match args.json {
         true => print_json(&accepted)?,
         // The number of an array means all of it, in every command.
@@ -55,9 +56,18 @@ fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Acce
     Ok(client.call(&Ask { method: Method::POST, path: &path, headers: &key, body })?)
 }
 
+/// Says that nobody will get the mail that was asked for.
+pub fn tell_of_mail(accepted: Accepted) {
+    if accepted.no_mail {
+        say(
+            "note: this daemon sends no mail; its operator says how: `hostler serve --mail-command`",
+        );
+    }
+}
+
 /// Looks until all are over; the first that did not finish well is the error.
 pub fn until_over(client: &mut Client, accepted: Accepted) -> Result<()> {
-    let Accepted { first, count } = accepted;
+    let Accepted { first, count, .. } = accepted;
     let mut bad = None;
     for id in first..first + count {
         let job = end_of(client, id)?;

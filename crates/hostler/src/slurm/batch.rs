@@ -42,6 +42,7 @@ pub fn submit(words: &[String]) -> Result<()> {
     let mut client = client()?;
     let wait = job.wait;
     let accepted = send(&mut client, job)?;
+    submitting::tell_of_mail(accepted);
     match flags.parsable {
         true => print(accepted.first)?,
         false => print(format_args!("Submitted batch job {}", accepted.first))?,

@@ -43,6 +43,8 @@ pub enum Kind {
     Variables,
     /// One task on each of so many nodes.
     Nodes,
+    /// Of what is told.
+    Events,
 }
 
 const fn field(name: &'static str, api: &'static str, kind: Kind, help: &'static str) -> Field {
@@ -91,5 +93,7 @@ pub const FIELDS: &[Field] = &[
     ),
     field("umask", "umask", Kind::Text, "What its files are not open for, as in 027."),
     field("steps", "steps", Kind::Count, "Steps that it will do in all."),
+    field("notify", "notify", Kind::Events, "Of what is told: start, end, fail."),
+    field("mail_to", "mail_to", Kind::Text, "Address that is told by mail."),
     field("slurm", "slurm", Kind::Flag, "Set the variables of Slurm beside ours."),
 ];

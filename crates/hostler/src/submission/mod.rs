@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use hostler_live::job::{JobRequest, Sharing};
+use hostler_live::notice::NotifyEvent;
 
-use crate::cli::{Share, Submit};
+use crate::cli::{Notify, Share, Submit};
 
 pub use file::text;
 pub use here::{Export, export, settle};
+pub use words::split;
 
 /// A job as it is sent, and what its author should know of it.
 #[derive(Debug)]
@@ -111,11 +113,36 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
         request.one_node = args.one_node;
     }
     request.checkpoints |= args.checkpoints;
+    tell(request, args);
     request.after.extend(&args.after);
     request.env.extend(args.env.iter().cloned());
     if !args.gpu_model.is_empty() {
         request.gpu_models.clone_from(&args.gpu_model);
     }
+}
+
+/// Of what to tell, and where.
+fn tell(request: &mut JobRequest, args: &Submit) {
+    if !args.notify.is_empty() {
+        request.notify = events(&args.notify);
+    }
+    set(&mut request.mail_to, &args.mail_to);
+    if args.notify.contains(&Notify::None) {
+        request.mail_to.clear();
+    } else if args.mail_to.is_some() && request.notify.is_empty() {
+        request.notify = vec![NotifyEvent::End];
+    }
+}
+
+/// Events without those that are named twice.
+pub fn events(words: &[Notify]) -> Vec<NotifyEvent> {
+    let all = [
+        (Notify::Start, NotifyEvent::Start),
+        (Notify::End, NotifyEvent::End),
+        (Notify::Fail, NotifyEvent::Fail),
+    ];
+    let asked = |word| words.contains(&word) || words.contains(&Notify::All);
+    all.into_iter().filter(|(word, _)| asked(*word)).map(|(_, event)| event).collect()
 }
 
 fn set<T: Clone>(field: &mut T, flag: &Option<T>) {

@@ -68,6 +68,8 @@ pub enum AgentInput {
     GpuUse(Vec<u8>),
     /// What leases use of each GPU that they have was measured, in thousandths.
     LeaseUse(Vec<(LeaseId, u32)>),
+    /// Millijoules that leases used so far, where their GPUs tell.
+    LeaseEnergy(Vec<(LeaseId, u64)>),
     /// Why no job can be started here from now on; none when they can again.
     Unable(Option<String>),
     /// Time passed.
@@ -234,6 +236,11 @@ impl<D: LeaseDisk> AgentCore<D> {
             AgentInput::LeaseUse(samples) => {
                 for (lease, milli) in samples {
                     self.leases.get_mut(&lease).into_iter().for_each(|held| held.sampled(milli));
+                }
+            }
+            AgentInput::LeaseEnergy(sums) => {
+                for (lease, sum) in sums {
+                    self.leases.get_mut(&lease).into_iter().for_each(|held| held.used(sum));
                 }
             }
             AgentInput::Tick => self.tick(now_ms, effects),

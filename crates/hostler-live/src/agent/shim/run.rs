@@ -212,7 +212,7 @@ impl Run<'_> {
         }
         self.started.groups.iter().for_each(|group| _ = group.remove());
         let lost_bytes = self.started.losses.bytes();
-        let notes = EndNotes { lost_bytes, ended: self.ended, ago_ms: None };
+        let notes = EndNotes { lost_bytes, ended: self.ended, ..EndNotes::default() };
         let Run { exits, interrupted, gpu_milli, .. } = self;
         Stage::Ended { exits, interrupted, gpu_milli, notes }
     }

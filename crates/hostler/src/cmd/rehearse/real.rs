@@ -59,6 +59,7 @@ async fn rehearse(
         store: None,
         new_store: false,
         snapshot_every: None,
+        notices: server::notices::Settings::default(),
         listen: ([127, 0, 0, 1], 0).into(),
         local: None,
         certificate: Certificate::None,
