@@ -114,6 +114,7 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         Event::NodeDown { node }
         | Event::NodeRetired { node }
         | Event::NodeDrain { node, .. }
+        | Event::FeaturesChanged { node, .. }
         | Event::PowerChanged { node, .. } => known_node(state, *node),
         Event::Submitted { job, spec } => submitted(state, *job, spec),
         Event::LeasesSkipped { next } => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ability::Abilities;
 use crate::cluster::{GpuModel, NodeSpec, Power, Tenant};
-use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
+use crate::id::{Features, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::{Estimate, JobSpec};
 use crate::profile::Profile;
 use crate::target::Solution;
@@ -65,6 +65,13 @@ pub enum Event {
         node: NodeId,
         /// Whether it drains.
         draining: bool,
+    },
+    /// A node can do other things than before.
+    FeaturesChanged {
+        /// Its number.
+        node: NodeId,
+        /// All of them.
+        features: Features,
     },
     /// A node reached a power state.
     PowerChanged {
@@ -225,6 +232,7 @@ impl Event {
             | Event::NodeDown { .. }
             | Event::NodeRetired { .. }
             | Event::NodeDrain { .. }
+            | Event::FeaturesChanged { .. }
             | Event::PowerChanged { .. }
             | Event::Submitted { .. }
             | Event::Cancelled { .. }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{After, ArrayLimit, Gates};
-use crate::id::{GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId};
+use crate::id::{Features, GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId};
 use crate::reason::Reason;
 use crate::target::ShareAccounts;
 use crate::units::{Mib, Milli, Span, Time};
@@ -109,6 +109,9 @@ pub struct Demand {
     pub models: Models,
     /// How close the tasks of the gang must be.
     pub locality: Locality,
+    /// What the node must be able to do.
+    #[serde(default, skip_serializing_if = "Features::is_none")]
+    pub needs: Features,
 }
 
 impl Demand {

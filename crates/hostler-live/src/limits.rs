@@ -44,6 +44,12 @@ pub const LEASES_MAX: usize = 8192;
 /// Bytes of the names by which an agent is told from its copies: two numbers and a path.
 pub const INSTANCE_BYTES_MAX: usize = 1024;
 
+/// Words by which an agent says what it can do: a few times as many as are known.
+pub const ABILITIES_MAX: usize = 64;
+
+/// Folders that a job sees inside of its container besides its own.
+pub const MOUNTS_MAX: usize = 64;
+
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
 
@@ -233,6 +239,14 @@ pub const SNAPSHOT_FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Bytes of a store of which a snapshot is taken at a stop, too: some seconds of work.
 pub const SNAPSHOT_AT_STOP_BYTES_MAX: u64 = 512 << 20;
+
+/// Starts of a job of which it is known where they were and how they ended: agents keep the output of
+/// the newest leases only, too.
+pub const STARTS_MAX: usize = 32;
+
+/// Names of nodes in all of them: one start of the largest gang. All are written whenever one begins
+/// or ends.
+pub const START_NODES_MAX: usize = 4096;
 
 /// Stays that are kept of a job, each by itself; the oldest of more are counted together. All of
 /// them are written whenever one begins or ends.

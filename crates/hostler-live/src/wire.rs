@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 
+use crate::image::{Mount, Runtime};
+
 /// Version of this protocol; both sides refuse another.
 pub const PROTOCOL: u32 = 1;
 
@@ -134,7 +136,7 @@ pub enum ToAgent {
 }
 
 /// What a node has.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name of the node; the daemon knows it by this and the enrolled token.
     pub name: String,
@@ -155,6 +157,12 @@ pub struct Machine {
     /// Which of all agents that may show this node's token it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
+    /// What its agent understands beyond the first words of this protocol.
+    #[serde(default)]
+    pub abilities: Vec<String>,
+    /// Programs that run images of containers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Runtime>,
 }
 
 /// What tells an agent from one whose folder is a copy.
@@ -239,6 +247,13 @@ pub struct StartOrder {
     /// A script that is run in place of the first word of the command; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub script: String,
+    /// The image of the container that it runs in; empty when it runs in none. Only for agents that
+    /// know what that is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
+    /// What is seen inside of the container besides the job's own folders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
 }
 
 /// One task of a start order.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
-use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId};
+use hostler_core::id::{
+    Features, GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId,
+};
 use hostler_core::job::{
     Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
@@ -302,6 +304,7 @@ impl Workload {
             mem: Mib(task.mem_mib.or(0)),
             models,
             locality: Locality::Any,
+            needs: Features::default(),
         };
         let role = match self.trace.text.get(task.task) {
             "ps" | "parameter-server" => Role::ParameterServer,
@@ -447,6 +450,7 @@ fn node_spec(
         island_gpus: row.gpu_count.checked_div(islands).unwrap_or(0),
         rack,
         base_watts: row.idle_watts.or(0),
+        features: Features::default(),
     })
 }
 

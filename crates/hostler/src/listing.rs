@@ -231,6 +231,8 @@ mod tests {
             steps_done: None,
             array_index: None,
             array_of: None,
+            failed_rank: None,
+            starts: Vec::new(),
             request: JobRequest { gpus: 1.0, ..JobRequest::default() },
         }
     }

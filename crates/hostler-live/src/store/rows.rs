@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::starts::Start;
 use super::stays::Stay;
 use crate::job::{JobRequest, JobState};
 use crate::wire::Machine;
@@ -113,6 +114,12 @@ pub struct JobFacts {
     /// When it had which GPUs, in order of their beginnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stays: Vec<Stay>,
+    /// The newest of its starts, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<Start>,
+    /// The first task that failed in its last stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_rank: Option<u32>,
 }
 
 /// What a tenant may use; none means no limit.

@@ -230,6 +230,7 @@ impl Theatre {
             gpus,
             rack: 0,
             instance: self.instance.clone(),
+            ..Machine::default()
         };
         let (protocol, held) = (PROTOCOL, held.collect());
         self.play(
@@ -320,6 +321,7 @@ fn command(words: &[&str]) -> Command {
             rank: number(rank),
             stream: Stream::Stdout,
             offset: 0,
+            start: None,
         },
         ["cancel", job] => Command::Cancel { job: number(job), version: None },
         ["cancel", job, version] => {
@@ -340,7 +342,7 @@ fn command(words: &[&str]) -> Command {
         ["undrain", node] => Command::Drain { node: node.to_string(), draining: false },
         ["output", job] => {
             let (job, stream) = (number(job), Stream::Stdout);
-            Command::ReadOutput { job, rank: 0, stream, offset: 0 }
+            Command::ReadOutput { job, rank: 0, stream, offset: 0, start: None }
         }
         ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
         ["policy", kind, setting] => {

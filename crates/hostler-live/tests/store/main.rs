@@ -63,7 +63,7 @@ fn node(name: &str, id: u32, token: Option<u32>) -> NodeRow {
         gpu_mem_mib: 0,
         gpus: 0,
         rack: 0,
-        instance: None,
+        ..Machine::default()
     };
     NodeRow { name: name.to_owned(), id, token, draining: true, machine }
 }

@@ -14,7 +14,7 @@ use crate::cli::Logs;
 use crate::cmd::{logs, submit as submitting};
 use crate::live::{client, variable};
 use crate::say::{print, say};
-use crate::submission::{Submission, absolute, apply, sbatch, script};
+use crate::submission::{Submission, apply, localize, sbatch, script};
 
 /// Submits a script, or the line of `--wrap`.
 pub fn submit(words: &[String]) -> Result<()> {
@@ -53,9 +53,7 @@ fn send(client: &mut Client, mut job: Submission) -> Result<Accepted> {
     for note in &job.notes {
         say(format_args!("note: {note}"));
     }
-    if !job.request.workdir.is_empty() {
-        job.request.workdir = absolute(&job.request.workdir)?;
-    }
+    localize(&mut job.request)?;
     Ok(client.post("/jobs", &job.request)?)
 }
 
@@ -82,7 +80,9 @@ pub fn run(words: &[String]) -> Result<()> {
         follow: true,
         stdout: false,
         stderr: false,
-        rank: 0,
+        rank: None,
+        start: None,
+        all_starts: false,
         tail: None,
         json: false,
     })?;

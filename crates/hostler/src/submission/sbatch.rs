@@ -182,6 +182,10 @@ impl Asked {
             "dependency" => self.dependencies(value)?,
             "chdir" => self.flag("--workdir", value),
             "export" => self.export(value),
+            "container-image" => self.flag("--image", &pyxis_image(value)?),
+            "container-mounts" => {
+                value.split(',').for_each(|mount| self.flag("--mount", mount));
+            }
             "wait" => self.flags.wait = true,
             "wrap" => self.flags.wrap = Some(value.to_owned()),
             _ => return self.left_out(name, value),
@@ -226,7 +230,7 @@ impl Asked {
 
     /// Adds a flag; one that can be given once is the last one that is.
     fn flag(&mut self, name: &str, value: &str) {
-        if !["--after", "--env"].contains(&name) {
+        if !["--after", "--env", "--mount"].contains(&name) {
             let before = format!("{name}=");
             self.flags.words.retain(|word| !word.starts_with(&before));
         }
@@ -348,6 +352,18 @@ impl Asked {
             self.flag("--mem", &each.to_string());
         }
         Ok(self.flags)
+    }
+}
+
+/// An image as Pyxis has it: the registry stands before `#`.
+fn pyxis_image(value: &str) -> Result<String> {
+    let name = value.strip_prefix("docker://").unwrap_or(value);
+    if name.contains('@') && !name.contains("@sha256:") {
+        bail!("`--container-image={value}`: names of users are set up on the nodes");
+    }
+    match name.split_once('#') {
+        Some((registry, image)) => Ok(format!("docker://{registry}/{image}")),
+        None => Ok(value.to_owned()),
     }
 }
 

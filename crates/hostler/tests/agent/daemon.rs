@@ -259,6 +259,8 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         tenant: 0,
         limit_ms: None,
         script: String::new(),
+        image: String::new(),
+        mounts: Vec::new(),
     }
 }
 

@@ -142,7 +142,7 @@ fn machine() -> Machine {
         gpu_mem_mib: 0,
         gpus: 0,
         rack: 0,
-        instance: None,
+        ..Machine::default()
     }
 }
 
@@ -165,6 +165,8 @@ fn order(lease: LeaseId) -> StartOrder {
         tenant: 0,
         limit_ms: None,
         script: String::new(),
+        image: String::new(),
+        mounts: Vec::new(),
     }
 }
 
