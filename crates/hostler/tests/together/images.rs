@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::harness::{Cluster, processes, wait_for};
 
@@ -69,7 +70,7 @@ fn found(program: &str) -> bool {
 impl Site {
     fn submit(&self, options: &[&str], script: &str) -> u32 {
         let root = self.root.to_str().unwrap();
-        let all = [&["--image", root, "--grace", "20s"], options, &["--", "/bin/sh", "-c", script]];
+        let all = [&["--image", root], options, &["--", "/bin/sh", "-c", script]];
         self.cluster.submit(&all.concat())
     }
 
@@ -189,10 +190,17 @@ fn a_shim_that_is_killed_leaves_no_container() {
 }
 
 fn until_clean(site: &Site) {
-    wait_for("an end of all processes and containers", || {
-        let left = processes::left(site.cluster.folder());
-        (left.is_empty() && site.containers().is_empty()).then_some(())
-    });
+    let mut left = Vec::new();
+    let end = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < end {
+        left = processes::named(&processes::left(site.cluster.folder()));
+        left.extend(site.containers());
+        if left.is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("something is left: {left:#?}");
 }
 
 #[test]

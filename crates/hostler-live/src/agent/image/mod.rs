@@ -20,6 +20,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 pub use find::{Found, find};
@@ -154,6 +155,13 @@ impl Container {
         let launch = podman::remove(self, shim);
         if let Err(fault) = run_as(shim.user.as_ref(), &launch) {
             tracing::warn!(lease = shim.order.lease.0, %fault, "a container is left");
+        }
+        // Without root it leaves a process behind that keeps its namespace for the next time.
+        let socket = shim.socket.display().to_string();
+        for process in processes::processes() {
+            if processes::has_variable(process.pid, "HOSTLER_SOCKET", &socket) {
+                processes::signal(process.pid, Signal::KILL);
+            }
         }
     }
 }
