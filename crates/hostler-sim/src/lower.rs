@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
-use hostler_core::id::{
-    Features, GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId,
-};
+use hostler_core::id::{Features, GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId};
 use hostler_core::job::{
     Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };

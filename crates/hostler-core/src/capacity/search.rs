@@ -26,9 +26,7 @@ impl Capacity {
     pub fn suits(&self, id: NodeId, demand: &Demand) -> bool {
         let node = &self.nodes[id.index()];
         let allowed = || class_in(demand.models.set(), node.class);
-        node.usable
-            && node.features.cover(demand.needs)
-            && (!demand.names_models() || allowed())
+        node.usable && node.features.cover(demand.needs) && (!demand.names_models() || allowed())
     }
 
     fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {

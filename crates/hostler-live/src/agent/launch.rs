@@ -174,7 +174,9 @@ impl Launcher {
         };
         let container = match order.image.is_empty() {
             true => None,
-            false => Some(self.container(&order, folder, user.as_ref(), [&workdir, &checkpoint_dir])?),
+            false => {
+                Some(self.container(&order, folder, user.as_ref(), [&workdir, &checkpoint_dir])?)
+            }
         };
         Ok(ShimOrder {
             workdir,

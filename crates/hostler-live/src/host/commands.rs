@@ -110,8 +110,8 @@ impl Host {
             None => self.desk.store.job(id)?,
         };
         let row = row.filter(|row| by.sees(&row.tenant)).ok_or_else(|| unknown_job(id))?;
-        let (lease, node) = place_of(&row, start, read.rank)
-            .map_err(|fault| HostError::NoOutput { fault })?;
+        let (lease, node) =
+            place_of(&row, start, read.rank).map_err(|fault| HostError::NoOutput { fault })?;
         self.driver.read_output(&mut self.desk, OutputRead { lease, node, ..read })
     }
 }

@@ -243,7 +243,11 @@ impl Host {
             gpus: node.spec.gpus,
             gpus_used: f64::from(node.spec.gpus * 1000 - gpu_free) / 1000.0,
             gpu_use: status.gpu_use,
-            images: machine.runtimes.iter().map(|it| format!("{} {}", it.name, it.version)).collect(),
+            images: machine
+                .runtimes
+                .iter()
+                .map(|it| format!("{} {}", it.name, it.version))
+                .collect(),
             jobs: jobs.map(|lease| lease.job.0).collect(),
         }
     }

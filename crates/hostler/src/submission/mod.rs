@@ -138,9 +138,8 @@ pub fn localize(request: &mut JobRequest) -> Result<()> {
         request.image = image(&request.image)?;
     }
     for mount in &mut request.mounts {
-        let (from, rest) = mount.split_once(':').map_or((mount.as_str(), None), |(from, rest)| {
-            (from, Some(rest))
-        });
+        let (from, rest) =
+            mount.split_once(':').map_or((mount.as_str(), None), |(from, rest)| (from, Some(rest)));
         *mount = match rest {
             Some(rest) => format!("{}:{rest}", absolute(from)?),
             None => absolute(from)?,

@@ -12,13 +12,15 @@ use crate::harness::{Cluster, processes, wait_for};
 /// A cluster of one node that runs no images, and one that does.
 struct Site {
     cluster: Cluster,
+    program: &'static str,
     root: PathBuf,
 }
 
 /// None, and a loud word, where nothing that runs a folder is installed.
 fn site() -> Option<Site> {
     let program = ["apptainer", "singularity", "podman"].into_iter().find(|name| found(name));
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|it| Path::new(it).exists());
+    let busybox =
+        ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|it| Path::new(it).exists());
     let (Some(program), Some(busybox)) = (program, busybox) else {
         eprintln!("skipped: images need podman or apptainer, and busybox-static");
         return None;
@@ -44,7 +46,7 @@ fn site() -> Option<Site> {
     let options = ["--fake-gpus", "1xV100", "--image-programs", program];
     cluster.enrol_at("able", &options, &surroundings(), None);
     cluster.until_up();
-    Some(Site { cluster, root })
+    Some(Site { cluster, program, root })
 }
 
 /// Words before an agent under which images can be run on the machines that tests run on: layers
@@ -148,6 +150,53 @@ fn a_job_runs_in_its_image_on_a_node_that_can() {
     site.cluster.until(job, "finished");
     assert_eq!(site.output(job), "word\nhello from the image\n");
     assert_eq!(site.containers(), [""; 0]);
+}
+
+#[test]
+fn many_jobs_of_one_user_run_images_at_once() {
+    let Some(site) = site() else { return };
+    let root = site.root.to_str().unwrap();
+    let words = ["--image", root, "--array", "8", "--", "/bin/sh", "-c", "cat /hello; sleep 1"];
+    let first = site.cluster.submit(&words);
+    for job in first..first + 8 {
+        site.cluster.until(job, "finished");
+        let said = site.cluster.text(&["logs", &format!("{first}_{}", job - first), "--stdout"]);
+        assert_eq!(said, "hello from the image\n");
+    }
+    until_clean(&site);
+}
+
+/// The same files as an archive of layers.
+#[test]
+fn an_archive_is_run_by_podman() {
+    let Some(site) = site() else { return };
+    if !found("podman") || !found("tar") || site.program != "podman" {
+        eprintln!("skipped: an archive of an image is made by podman");
+        return;
+    }
+    let archive = site.cluster.notes().join("image.tar");
+    let script = format!(
+        "set -e; tar --owner=0 --group=0 -C {root} -cf {folder}/root.tar .
+         p() {{ podman --root {folder}/made/data --runroot {folder}/made/run \"$@\"; }}
+         p import {folder}/root.tar localhost/made:1
+         p save --quiet --format oci-archive -o {archive} localhost/made:1
+         chmod 644 {archive}",
+        root = site.root.display(),
+        folder = site.cluster.folder().display(),
+        archive = archive.display(),
+    );
+    let words = surroundings();
+    let (program, rest) = words.split_first().unwrap();
+    let made = Command::new(program).args(rest).args(["sh", "-c", &script]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let image = format!("oci-archive:{}", archive.display());
+    let script = "cat /hello; echo written > /written; cat /written; exit 3";
+    let job = site.cluster.submit(&["--image", &image, "--", "/bin/sh", "-c", script]);
+    let view = site.cluster.until(job, "failed");
+    let errors = site.errors(job);
+    assert_eq!((&view["exit_code"], &view["nodes"][0]), (&3.into(), &"able".into()), "{errors}");
+    assert_eq!(site.output(job), "hello from the image\nwritten\n", "{errors}");
+    until_clean(&site);
 }
 
 #[test]

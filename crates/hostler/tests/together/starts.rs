@@ -15,8 +15,7 @@ fn all_tasks_are_shown_and_the_one_that_failed_first() {
     let job = job.to_string();
     let first = "2 | out 2\n2 | no end\n";
     let rest = "0 | out 0\n0 | no end\n1 | out 1\n1 | no end\n3 | out 3\n3 | no end\n";
-    let mut sorted: Vec<String> =
-        format!("{first}{rest}").lines().map(str::to_owned).collect();
+    let mut sorted: Vec<String> = format!("{first}{rest}").lines().map(str::to_owned).collect();
     sorted.sort();
     let shown = cluster.text(&["logs", &job]);
     assert!(shown.starts_with("2 | out 2\n"), "{shown}");

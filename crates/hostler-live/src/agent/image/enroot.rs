@@ -12,8 +12,8 @@ use crate::agent::shim::ShimOrder;
 use crate::wire::TaskOrder;
 
 /// Writes what is run in place of what the image would run by itself (the folder and the command of
-/// the job), makes the file of an image unless it is there, and goes on with what follows. Files are
-/// there whole or not at all: other tasks may do the same at the same time.
+/// the job), makes the file of an image unless it is there, and goes on with what follows. Files
+/// are there whole or not at all: other tasks may do the same at the same time.
 const PREPARE: &str = r#"
 echo 'cd "$1" && shift && exec "$@"' > "$2.$$" && mv "$2.$$" "$2" || exit 125
 if [ -n "$4" ] && ! [ -e "$3" ]; then
@@ -29,7 +29,9 @@ pub(super) fn launch(
     env: BTreeMap<String, String>,
 ) -> Launch {
     let mut own = outside(container, shim);
-    for (name, folder) in [("CACHE", "cache"), ("DATA", "data"), ("RUNTIME", "run"), ("TEMP", "tmp")] {
+    for (name, folder) in
+        [("CACHE", "cache"), ("DATA", "data"), ("RUNTIME", "run"), ("TEMP", "tmp")]
+    {
         own.insert(format!("ENROOT_{name}_PATH"), container.folder(folder));
     }
     // Its hook shows these GPUs and no others, and counts them anew.

@@ -180,7 +180,11 @@ pub fn launch(shim: &ShimOrder, task: &TaskOrder) -> Launch {
 }
 
 /// The variables of a task inside of a container. Paths of the machine mean nothing there.
-fn inside(shim: &ShimOrder, image: &str, env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn inside(
+    shim: &ShimOrder,
+    image: &str,
+    env: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let of_machine = ["PATH", "SHELL", "HOME", "USER", "LOGNAME"];
     let said = &shim.order.env;
     let own = |name: &String| !of_machine.contains(&name.as_str()) || said.contains_key(name);
@@ -209,8 +213,20 @@ fn outside(container: &Container, shim: &ShimOrder) -> BTreeMap<String, String> 
 /// for secrets. The mark of the inside is among them, which the program must not have.
 fn is_of_program(name: &str) -> bool {
     let names = [
-        INSIDE, "BASH_ENV", "ENV", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "HOME", "IFS",
-        "PATH", "REGISTRY_AUTH_FILE", "STORAGE_DRIVER", "STORAGE_OPTS", "TMPDIR",
+        INSIDE,
+        "BASH_ENV",
+        "ENV",
+        "GODEBUG",
+        "GOGC",
+        "GOMAXPROCS",
+        "GOMEMLIMIT",
+        "HOME",
+        "IFS",
+        "PATH",
+        "REGISTRY_AUTH_FILE",
+        "STORAGE_DRIVER",
+        "STORAGE_OPTS",
+        "TMPDIR",
     ];
     let beginnings = ["CONTAINERS_", "ENROOT_", "LD_", "XDG_"];
     names.contains(&name) || beginnings.iter().any(|beginning| name.starts_with(beginning))
@@ -230,9 +246,8 @@ fn recounted(env: &mut BTreeMap<String, String>, task: &TaskOrder) {
 /// is, all of them.
 pub fn listeners(shim: &ShimOrder, all: Vec<Process>) -> Vec<Process> {
     let Some(container) = &shim.container else { return all };
-    let marked = |process: &&Process| {
-        processes::has_variable(process.pid, INSIDE, &container.image)
-    };
+    let marked =
+        |process: &&Process| processes::has_variable(process.pid, INSIDE, &container.image);
     let roots: BTreeSet<u32> = all.iter().filter(marked).map(|process| process.pid).collect();
     if roots.is_empty() {
         return all;

@@ -2,8 +2,8 @@
 //!
 //! It is told not to make control groups and namespaces of network and shared memory of its own:
 //! limits and ports are as for every other task, and libraries of GPUs find what they need. Without
-//! control groups it insists on numbers of processes of its own. What it runs is below its `conmon`,
-//! and that below the shim.
+//! control groups it insists on numbers of processes of its own. What it runs is below its
+//! `conmon`, and that below the shim.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -59,9 +59,8 @@ pub(super) fn launch(
 /// The image and what is run in it, in place of what the image would run by itself.
 fn image(container: &Container, command: &[String], user: Option<&JobUser>) -> Vec<String> {
     let image = container.image.as_str();
-    let (program, arguments) = command.split_first().map_or(("", &[][..]), |(program, rest)| {
-        (program.as_str(), rest)
-    });
+    let (program, arguments) =
+        command.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
     let entry = serde_json::to_string(&[program]).expect("text is JSON");
     let mut all = vec![format!("--entrypoint={entry}")];
     match (ImageKind::of(image), path_of(image)) {

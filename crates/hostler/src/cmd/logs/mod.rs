@@ -102,9 +102,9 @@ fn one_start(client: &mut Client, asked: &Asked, job: &JobView) -> Result<()> {
     let (json, both) = (args.json, streams.len() > 1);
     let label = (ranks.len() > 1).then(|| (ranks.len() - 1).to_string().len());
     let mut printer = Printer::new(job.id, json, both, label);
-    let sources = ranks.iter().flat_map(|rank| {
-        streams.iter().map(|stream| Source { rank: *rank, stream: *stream })
-    });
+    let sources = ranks
+        .iter()
+        .flat_map(|rank| streams.iter().map(|stream| Source { rank: *rank, stream: *stream }));
     let sources: Vec<Source> = sources.collect();
     if args.follow && sources.len() > 1 {
         follow_all(asked, &sources, &mut printer)?;

@@ -119,8 +119,8 @@ impl Printer {
     }
 }
 
-/// The whole lines of a stream, with a piece of it added to what has begun. A bar that is drawn over
-/// itself is a line each time; a line that is too long is cut.
+/// The whole lines of a stream, with a piece of it added to what has begun. A bar that is drawn
+/// over itself is a line each time; a line that is too long is cut.
 fn lines(begun: &mut Vec<u8>, piece: &[u8]) -> Vec<Vec<u8>> {
     begun.extend_from_slice(piece);
     let mut lines = Vec::new();
