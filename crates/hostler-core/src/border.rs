@@ -117,6 +117,7 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         Event::NodeDown { node }
         | Event::NodeRetired { node }
         | Event::NodeDrain { node, .. }
+        | Event::FeaturesChanged { node, .. }
         | Event::PowerChanged { node, .. } => known_node(state, *node),
         Event::WindowSet { window, spec } => {
             let id = window.0;

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::account::Budget;
-use crate::id::{DeviceId, LeaseId, ModelId, NodeId};
+use crate::id::{DeviceId, Features, LeaseId, ModelId, NodeId};
 use crate::units::{Mib, Milli};
 use crate::window::Kept;
 
@@ -68,6 +68,9 @@ pub struct NodeSpec {
     pub rack: u32,
     /// Power draw without its GPUs.
     pub base_watts: u32,
+    /// What else it can do; the only thing of these that may change while it is there.
+    #[serde(default, skip_serializing_if = "Features::is_none")]
+    pub features: Features,
 }
 
 /// A node of the state.

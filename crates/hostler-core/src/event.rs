@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ability::Abilities;
 use crate::cluster::{GpuModel, NodeSpec, Power, Tenant};
-use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId, WindowId};
+use crate::id::{Features, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId, WindowId};
 use crate::job::{Estimate, JobSpec};
 use crate::profile::Profile;
 use crate::target::Solution;
@@ -78,6 +78,13 @@ pub enum Event {
     WindowEnded {
         /// Its number.
         window: WindowId,
+    },
+    /// A node can do other things than before.
+    FeaturesChanged {
+        /// Its number.
+        node: NodeId,
+        /// All of them.
+        features: Features,
     },
     /// A node reached a power state.
     PowerChanged {
@@ -240,6 +247,7 @@ impl Event {
             | Event::NodeDrain { .. }
             | Event::WindowSet { .. }
             | Event::WindowEnded { .. }
+            | Event::FeaturesChanged { .. }
             | Event::PowerChanged { .. }
             | Event::Submitted { .. }
             | Event::Cancelled { .. }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{After, ArrayLimit, Gates};
-use crate::id::{GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId, WindowId};
+use crate::id::{
+    Features, GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId, WindowId,
+};
 use crate::reason::Reason;
 use crate::target::ShareAccounts;
 use crate::units::{Mib, Milli, Span, Time};
@@ -116,6 +118,9 @@ pub struct Demand {
     /// How long it stays at most, where nodes may be kept for a window.
     #[serde(default, skip_serializing_if = "Stay::is_none")]
     pub stay: Stay,
+    /// What the node must be able to do.
+    #[serde(default, skip_serializing_if = "Features::is_none")]
+    pub needs: Features,
 }
 
 impl Demand {

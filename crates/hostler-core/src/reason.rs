@@ -82,6 +82,8 @@ pub enum Reason {
     },
     /// No node has the GPU model it asks for.
     NoSuchModel,
+    /// No node can do what it needs.
+    NoSuchFeature,
     /// A task asks for more GPUs than any allowed node has.
     NodeTooSmall {
         /// GPUs that each task asks for.
@@ -92,7 +94,13 @@ pub enum Reason {
 impl Reason {
     /// Whether no machine that is known can hold the job: what only other machines can change.
     pub fn is_of_machines(&self) -> bool {
-        matches!(self, Reason::TooLarge { .. } | Reason::NoSuchModel | Reason::NodeTooSmall { .. })
+        matches!(
+            self,
+            Reason::TooLarge { .. }
+                | Reason::NoSuchModel
+                | Reason::NoSuchFeature
+                | Reason::NodeTooSmall { .. }
+        )
     }
 
     /// The reason without its numbers: what jobs that were turned away have in common.
@@ -119,6 +127,7 @@ impl Reason {
             Reason::NeverComes { .. } => "a job that it waited for ended otherwise",
             Reason::TooLarge { .. } => "it asks for more than the whole cluster has",
             Reason::NoSuchModel => "no node has the GPU model that it asks for",
+            Reason::NoSuchFeature => "no node can do what it needs",
             Reason::NodeTooSmall { .. } => {
                 "no node that it accepts has the GPUs, cores and memory that a task asks for"
             }
@@ -164,6 +173,7 @@ impl fmt::Display for Reason {
                 write!(f, "{fit} of its {tasks} tasks would fit the empty cluster")
             }
             Reason::NoSuchModel => write!(f, "no node has a GPU model that it accepts"),
+            Reason::NoSuchFeature => write!(f, "no node can do what it needs"),
             Reason::NodeTooSmall { gpu } => {
                 write!(f, "no node that it accepts has {gpu} GPUs and the CPU and memory it asks")
             }

@@ -311,6 +311,7 @@ impl<'a> Check<'a> {
             && Some(part.cpu.0) == demand.cpu.0.checked_mul(part.tasks)
             && Some(part.mem.0) == demand.mem.0.checked_mul(part.tasks)
             && part.slices.len() as u64 == slices
+            && node.spec.features.cover(demand.needs)
             && (!demand.names_models() || allowed);
         let devices = node.first_device.0..node.first_device.0 + node.spec.gpus;
         let inside = |slice: &Slice| devices.contains(&slice.device.0);

@@ -78,6 +78,11 @@ impl<'a> View<'a> {
         self.state.retired()
     }
 
+    /// Times that a node began to be able to do other things.
+    pub fn refitted(&self) -> usize {
+        self.state.refitted()
+    }
+
     /// Last step that changed which nodes or speeds are known: for caches.
     pub fn catalogue_step(&self) -> u64 {
         self.state.catalogue_step()

@@ -169,9 +169,11 @@ pub struct OutputQuery {
     pub rank: Option<u32>,
     /// First byte; negative counts from the end; 0 when not given.
     pub offset: Option<i64>,
-    /// Start of the job, by `restart` of the last piece, in whose output `offset` counts. The
-    /// output of a later start is given from its beginning.
+    /// Start of the job, by `restart` of the last piece, in whose output `offset` counts. What is
+    /// left of it comes first, then the output of later starts from their beginnings.
     pub restart: Option<u32>,
+    /// Only this start of the job, by its `restart`, which may be an earlier one.
+    pub start: Option<u32>,
     /// Seconds to wait for something new.
     #[param(maximum = 30)]
     pub wait_secs: Option<u32>,

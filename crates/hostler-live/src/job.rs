@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::need::Need;
 use crate::notice::NotifyEvent;
 use crate::shapes;
+use crate::store::StartEnd;
 
 /// A job as people write it: in flags, in a job file, or in the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -41,6 +42,16 @@ pub struct JobRequest {
     #[serde(skip_serializing_if = "is_default")]
     #[schema(pattern = "^(0?[0-7]{3})?$")]
     pub umask: String,
+    /// Image of a container to run it in: `docker://NAME`, an archive behind `oci-archive:` or
+    /// `docker-archive:`, or a file or folder that its node has; in none when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(schema_with = shapes::image)]
+    pub image: String,
+    /// What is seen inside of the container besides its own folders: `FROM`, `FROM:TO` or
+    /// `FROM:TO:ro`.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(schema_with = shapes::mounts)]
+    pub mounts: Vec<String>,
     /// GPUs of each task: 0, a fraction below 1, or whole ones.
     #[schema(schema_with = shapes::gpus)]
     pub gpus: f64,
@@ -130,6 +141,8 @@ impl Default for JobRequest {
             env: BTreeMap::new(),
             workdir: String::new(),
             umask: String::new(),
+            image: String::new(),
+            mounts: Vec::new(),
             gpus: 0.0,
             gpu_mem_mib: 0,
             gpu_models: Vec::new(),
@@ -170,6 +183,8 @@ impl JobRequest {
             env: BTreeMap::new(),
             workdir: self.workdir.clone(),
             umask: self.umask.clone(),
+            image: self.image.clone(),
+            mounts: self.mounts.clone(),
             gpu_models: self.gpu_models.clone(),
             group: self.group.clone(),
             reservation: self.reservation.clone(),
@@ -352,8 +367,33 @@ pub struct JobView {
     pub array_index: Option<u32>,
     /// First job of its array.
     pub array_of: Option<u32>,
+    /// The first task that failed in its last stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_rank: Option<u32>,
+    /// Its starts, the newest of many, in order; not in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<StartView>,
     /// What was asked for; in lists, without the environment and the script.
     pub request: JobRequest,
+}
+
+/// What people are told about one start of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StartView {
+    /// How often it had been started before.
+    pub restart: u32,
+    /// When it began, in seconds since the epoch.
+    pub started: f64,
+    /// When it ended.
+    pub ended: Option<f64>,
+    /// How it ended.
+    pub end: Option<StartEnd>,
+    /// Exit code of the first task that failed, else of rank 0; 128 + signal when killed by one.
+    pub exit_code: Option<i32>,
+    /// The first task that failed.
+    pub failed_rank: Option<u32>,
+    /// Its nodes.
+    pub nodes: Vec<String>,
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod api;
 pub mod client;
 pub mod driver;
 pub mod host;
+pub mod image;
 pub mod job;
 pub mod limits;
 pub mod need;

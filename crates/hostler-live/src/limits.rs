@@ -55,8 +55,12 @@ pub const ABILITIES_MAX: usize = 64;
 
 /// Bytes of each of them.
 pub const ABILITY_BYTES_MAX: usize = 64;
+
 /// Bytes of the version of an agent, as `1.2.3-rc.1`.
 pub const VERSION_BYTES_MAX: usize = 64;
+
+/// Folders that a job sees inside of its container besides its own.
+pub const MOUNTS_MAX: usize = 64;
 
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
@@ -256,6 +260,14 @@ pub const SNAPSHOT_FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Bytes of a store of which a snapshot is taken at a stop, too: some seconds of work.
 pub const SNAPSHOT_AT_STOP_BYTES_MAX: u64 = 512 << 20;
+
+/// Starts of a job of which it is known where they were and how they ended: agents keep the output
+/// of the newest leases only, too.
+pub const STARTS_MAX: usize = 32;
+
+/// Names of nodes in all of them: one start of the largest gang. All are written whenever one
+/// begins or ends.
+pub const START_NODES_MAX: usize = 4096;
 
 /// Stays that are kept of a job, each by itself; the oldest of more are counted together. All of
 /// them are written whenever one begins or ends.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 
+use crate::image::{Mount, Runtime};
 use crate::person::Person;
 
 /// Version of this protocol. It counts up when an agent of the release before could take a message
@@ -168,6 +169,9 @@ pub struct Machine {
     /// What its agent can do that not every release could, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abilities: Vec<String>,
+    /// Programs that run images of containers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Runtime>,
 }
 
 impl Machine {
@@ -265,6 +269,13 @@ pub struct StartOrder {
     /// What its files are not open for, as `umask` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
+    /// The image of the container that it runs in; empty when it runs in none. Only for agents that
+    /// know what that is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
+    /// What is seen inside of the container besides the job's own folders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
 }
 
 /// One task of a start order.

@@ -60,8 +60,7 @@ fn machine() -> Machine {
         gpu_mem_mib: 1000,
         gpus: 8,
         rack: 0,
-        instance: None,
-        abilities: Vec::new(),
+        ..Machine::default()
     }
 }
 

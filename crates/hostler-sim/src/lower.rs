@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
-use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId};
+use hostler_core::id::{Features, GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId};
 use hostler_core::job::{
     Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
@@ -309,6 +309,7 @@ impl Workload {
                 true => Stay::NONE,
                 false => Stay::of_limit(job.time_limit_ms.get().map(Span::from_millis)),
             },
+            needs: Features::default(),
         };
         let role = match self.trace.text.get(task.task) {
             "ps" | "parameter-server" => Role::ParameterServer,
@@ -454,6 +455,7 @@ fn node_spec(
         island_gpus: row.gpu_count.checked_div(islands).unwrap_or(0),
         rack,
         base_watts: row.idle_watts.or(0),
+        features: Features::default(),
     })
 }
 

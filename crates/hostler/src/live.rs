@@ -109,11 +109,13 @@ pub fn ending(job: &JobView) -> String {
     }
 }
 
-/// An exit code, or the name of the signal that it stands for.
+/// An exit code with what it means by custom, or the name of the signal that it stands for.
 pub fn exit_words(code: i32) -> String {
-    match signal_name(code - 128) {
-        Some(name) => format!("killed by {name}"),
-        None => format!("exit {code}"),
+    match (code, signal_name(code - 128)) {
+        (_, Some(name)) => format!("killed by {name}"),
+        (126, None) => "exit 126, not executable".to_owned(),
+        (127, None) => "exit 127, command not found".to_owned(),
+        (code, None) => format!("exit {code}"),
     }
 }
 

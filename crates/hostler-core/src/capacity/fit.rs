@@ -13,7 +13,8 @@ impl Capacity {
     /// Tasks of `demand` that fit the free part of a node, capped at `most`.
     pub fn slots(&self, id: NodeId, demand: &Demand, most: u32) -> u32 {
         let node = &self.nodes[id.index()];
-        if !node.usable || !Kept::admits(node.kept, demand) {
+        let covers = node.features.cover(demand.needs);
+        if !node.usable || !covers || !Kept::admits(node.kept, demand) {
             return 0;
         }
         let by_cpu = per(node.cpu.0, demand.cpu.0);

@@ -14,7 +14,7 @@ use index::ClassIndex;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{GpuModel, Layout, Node, Share};
-use crate::id::{DeviceId, ModelId, NodeId};
+use crate::id::{DeviceId, Features, ModelId, NodeId};
 use crate::placement::{Part, Placement, Slice};
 use crate::units::{Mib, Milli};
 use crate::window::Kept;
@@ -79,6 +79,7 @@ pub struct NodeFree {
     island_gpus: u8,
     first_device: u32,
     rack: u32,
+    pub(crate) features: Features,
 }
 
 /// Free part of one device.
@@ -163,6 +164,7 @@ impl Capacity {
             island_gpus: node.spec.island_gpus as u8,
             first_device: node.first_device.0,
             rack: node.spec.rack,
+            features: node.spec.features,
         });
         self.set_usable(node.id, node.usable());
     }
@@ -177,6 +179,10 @@ impl Capacity {
 
     pub(crate) fn set_kept(&mut self, id: NodeId, kept: Option<Kept>) {
         self.nodes[id.index()].kept = kept;
+    }
+
+    pub(crate) fn set_features(&mut self, id: NodeId, features: Features) {
+        self.nodes[id.index()].features = features;
     }
 
     /// How a device is divided.

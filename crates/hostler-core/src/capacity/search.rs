@@ -28,7 +28,7 @@ impl Capacity {
         let node = &self.nodes[id.index()];
         let allowed = || class_in(demand.models.set(), node.class);
         let open = node.usable && Kept::admits(node.kept, demand);
-        open && (!demand.names_models() || allowed())
+        open && node.features.cover(demand.needs) && (!demand.names_models() || allowed())
     }
 
     fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {

@@ -10,7 +10,7 @@ use crate::cluster::{Health, Node, NodeSpec, Power, Share};
 use crate::decision::StopWhy;
 use crate::event::{Event, Outcome};
 use crate::gate::Gates;
-use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey};
+use crate::id::{DeviceId, Features, JobId, LeaseId, ModelId, NodeId, ProfileKey};
 use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
 use crate::limits::{
     DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, PACKED_FAILURES_MAX, START_FAILURES_MAX,
@@ -60,6 +60,7 @@ impl ClusterState {
             Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
             Event::NodeDown { node } => self.node_down(*node, watch),
             Event::NodeRetired { node } => self.node_retired(*node, watch),
+            Event::FeaturesChanged { node, features } => self.features_changed(*node, *features),
             Event::NodeDrain { node, draining } => self.node_drain(*node, *draining, watch),
             Event::WindowSet { window, spec } => self.window_set(*window, spec),
             Event::WindowEnded { window } => self.window_ended(*window),
@@ -198,6 +199,25 @@ impl ClusterState {
         }
         self.retired += 1;
         self.note_catalogue();
+        self.look_at_waiting_anew();
+    }
+
+    /// What a node can do is another thing now; what runs there stays.
+    fn features_changed(&mut self, id: NodeId, features: Features) {
+        let node = &mut self.nodes[id.index()];
+        if std::mem::replace(&mut node.spec.features, features) == features {
+            self.stale_events += 1;
+            return;
+        }
+        self.refitted += 1;
+        self.note_catalogue();
+        self.capacity.set_features(id, features);
+        self.reconsider_set_aside();
+        self.look_at_waiting_anew();
+        self.journal.push(Change::Freed(id));
+    }
+
+    fn look_at_waiting_anew(&mut self) {
         for id in &self.pending {
             let job = self.jobs.get_mut(id.0).expect("a waiting job is not over");
             job.reason = Reason::New;

@@ -49,6 +49,8 @@ pub struct ClusterState {
     nodes: Vec<Node>,
     /// Number of nodes that never come back.
     retired: usize,
+    /// Times that a node began to be able to do other things; for caches.
+    refitted: usize,
     pub(crate) capacity: Capacity,
     jobs: IdWindow<Job>,
     leases: IdWindow<Lease>,
@@ -172,6 +174,11 @@ impl ClusterState {
     /// Number of nodes that never come back.
     pub fn retired(&self) -> usize {
         self.retired
+    }
+
+    /// Times that a node began to be able to do other things, since this state was made.
+    pub fn refitted(&self) -> usize {
+        self.refitted
     }
 
     /// A node.

@@ -130,7 +130,8 @@ impl ClusterState {
 
     /// Makes the book of what is free anew from what leases hold, after somebody lost it.
     pub(crate) fn rebuild_capacity(&mut self) {
-        *self = ClusterState { journal: std::mem::take(&mut self.journal), ..self.rebuilt() };
+        let (journal, refitted) = (std::mem::take(&mut self.journal), self.refitted);
+        *self = ClusterState { journal, refitted, ..self.rebuilt() };
     }
 
     fn rebuilt(&self) -> ClusterState {

@@ -13,8 +13,7 @@ use crate::driver::OutputRead;
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
 use crate::person::{Person, is_account_name};
 use crate::reservation::DrainRequest;
-use crate::store::{JobFacts, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow};
-use crate::wire::Stream;
+use crate::store::{JobRow, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow, starts};
 
 impl Host {
     /// Does what somebody wants, or says why not and changes nothing.
@@ -41,8 +40,16 @@ impl Host {
             Command::ChangeMany { action, jobs } => {
                 return self.desk.change_many(slot, by, action, &jobs);
             }
-            Command::ReadOutput { job, rank, stream, offset } => {
-                return self.read_output(slot, by, job, rank, stream, offset);
+            Command::ReadOutput { job, rank, stream, offset, start } => {
+                let read = OutputRead {
+                    slot,
+                    lease: LeaseId(0),
+                    node: String::new(),
+                    rank,
+                    stream,
+                    offset,
+                };
+                return self.read_output(by, job, start, read);
             }
             Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
             Command::Reserve(request) => {
@@ -115,31 +122,22 @@ impl Host {
         Ok(())
     }
 
+    /// Has a piece of output read from the node that the task was on.
     fn read_output(
         &mut self,
-        slot: u64,
         by: &Principal,
         id: u32,
-        rank: u32,
-        stream: Stream,
-        offset: i64,
+        start: Option<u32>,
+        read: OutputRead,
     ) -> Result<(), HostError> {
         let row = match self.desk.jobs.get(&id) {
             Some(live) => Some(live.row.clone()),
             None => self.desk.store.job(id)?,
         };
         let row = row.filter(|row| by.sees(&row.tenant)).ok_or_else(|| unknown_job(id))?;
-        let Some(lease) = row.facts.lease else {
-            let fault = match row.ended {
-                Some(_) => "the job is over and never started; `hostler show` says why",
-                None => "the job has not started yet",
-            };
-            return Err(HostError::NoOutput { fault: fault.to_owned() });
-        };
-        let node = node_of(&row.facts, rank)
-            .ok_or_else(|| HostError::NoOutput { fault: format!("it has no task {rank}") })?;
-        let read = OutputRead { slot, lease: LeaseId(lease), node, rank, stream, offset };
-        self.driver.read_output(&mut self.desk, read)
+        let (lease, node) =
+            place_of(&row, start, read.rank).map_err(|fault| HostError::NoOutput { fault })?;
+        self.driver.read_output(&mut self.desk, OutputRead { lease, node, ..read })
     }
 }
 
@@ -299,12 +297,28 @@ struct NewRow {
     person: Option<Person>,
 }
 
-/// The node that a task ran on last: ranks are given in order of nodes.
-fn node_of(facts: &JobFacts, rank: u32) -> Option<String> {
-    let mut first = 0;
-    let at = facts.tasks.iter().position(|tasks| {
-        first += tasks;
-        rank < first
-    });
-    facts.nodes.get(at?).cloned()
+/// The lease of a start of a job, and the node that a task of it was on.
+fn place_of(row: &JobRow, start: Option<u32>, rank: u32) -> Result<(LeaseId, String), String> {
+    let facts = &row.facts;
+    let earlier = start.filter(|start| *start != facts.restarts);
+    let (lease, nodes, tasks) = match earlier {
+        Some(start) => {
+            let known = facts.starts.iter().find(|known| known.restart == start);
+            let known = known.ok_or_else(|| {
+                let number = u64::from(start) + 1;
+                format!("nothing is known of start {number}; `hostler show {}` lists those", row.id)
+            })?;
+            (Some(known.lease), &known.nodes, &known.tasks)
+        }
+        None => (facts.lease, &facts.nodes, &facts.tasks),
+    };
+    let Some(lease) = lease else {
+        return Err(match row.ended {
+            Some(_) => "the job is over and never started; `hostler show` says why".to_owned(),
+            None => "the job has not started yet".to_owned(),
+        });
+    };
+    let node = starts::node_of(nodes, tasks, rank);
+    let node = node.ok_or_else(|| format!("it has no task {rank}"))?;
+    Ok((LeaseId(lease), node.to_owned()))
 }

@@ -216,6 +216,8 @@ pub enum Command {
         stream: Stream,
         /// From where; negative counts from the end.
         offset: i64,
+        /// Of which start, by how often it had been started before; the last one when none.
+        start: Option<u32>,
     },
 }
 

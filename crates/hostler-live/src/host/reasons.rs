@@ -15,6 +15,7 @@ use hostler_core::window::Kept;
 use super::Host;
 use super::jobs::LiveJob;
 use super::reservations::span_words;
+use crate::image;
 
 /// Sentences about demands that do not fit now: jobs that wait differ in few ways that matter.
 pub(super) type Shortages = BTreeMap<(Demand, u32), String>;
@@ -61,10 +62,36 @@ impl Host {
         match job.gates.first() {
             Some(Gate::After) => self.desk.waits_for(job.id),
             Some(Gate::Pause) => format!("{}; it is tried again soon", live.row.facts.reason),
-            Some(Gate::NoNode) => format!("{}; it waits for other nodes to join", job.reason),
+            Some(Gate::NoNode) => self.no_node(job),
             Some(Gate::Quota) => self.over_quota(live, job),
             Some(Gate::Budget) => self.over_budget(live, job),
             Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
+        }
+    }
+
+    fn no_node(&self, job: &Job) -> String {
+        let needs = job.spec.gangs.iter().find_map(|gang| image::wanted(gang.demand.needs));
+        let why = match (job.reason, needs) {
+            (Reason::NoSuchFeature, Some(wanted)) => format!("no node can run it: {wanted}"),
+            (Reason::NodeTooSmall { gpu }, _) if gpu.0 > 0 => self.largest(job, gpu),
+            (reason, _) => reason.to_string(),
+        };
+        format!("{why}; it waits for other nodes to join")
+    }
+
+    /// The node that comes closest to what one task asks for, were it empty.
+    fn largest(&self, job: &Job, gpu: Milli) -> String {
+        let nodes = self.desk.state().nodes().iter().filter(|node| !node.retired);
+        let takes = |node: &&Node| job.spec.gangs.iter().any(|gang| accepts(&gang.demand, node));
+        let largest = nodes.filter(takes).max_by_key(|node| (node.spec.gpus, node.spec.cpu));
+        match largest.filter(|node| node.spec.gpus * 1000 < gpu.0) {
+            Some(node) => format!(
+                "needs {} GPUs on one node; the largest, `{}`, has {}",
+                gpus(gpu.0.into()),
+                node.spec.name,
+                node.spec.gpus
+            ),
+            None => Reason::NodeTooSmall { gpu }.to_string(),
         }
     }
 
@@ -128,6 +155,12 @@ impl Host {
                 0 => "there are no nodes".to_owned(),
                 all => format!("none of {all} nodes takes jobs; see `hostler nodes`"),
             };
+        }
+        let able = |node: &&Node| node.spec.features.cover(demand.needs);
+        if let Some(wanted) = image::wanted(demand.needs)
+            && !open.iter().any(able)
+        {
+            return format!("no node that takes jobs can run it: {wanted}");
         }
         let accepted: Vec<&Node> = open.into_iter().filter(|node| accepts(demand, node)).collect();
         if accepted.is_empty() {
@@ -253,7 +286,8 @@ fn fits(free: &Capacity, gang: &Gang) -> bool {
 
 fn accepts(demand: &Demand, node: &Node) -> bool {
     let models = demand.models.set();
-    !demand.names_models() || node.spec.gpu_model.is_some_and(|model| models.contains(model))
+    let model = || node.spec.gpu_model.is_some_and(|model| models.contains(model));
+    node.spec.features.cover(demand.needs) && (!demand.names_models() || model())
 }
 
 /// What no node has enough of for one task, and the node that has most of it.

@@ -13,11 +13,10 @@ use super::reasons::Shortages;
 use super::tokens::is_local;
 use super::{Answer, Effect, Figures, Host, Principal};
 use crate::agent::user::{ABILITY, ability_of};
-use crate::job::{HeldBy, JobState, JobView};
+use crate::job::{HeldBy, JobState, JobView, StartView};
 use crate::limits::PAGE_JOBS_MAX;
 use crate::person::Person;
-
-use crate::store::{JobRow, Role, TenantQuota, TokenRow, stays};
+use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, stays};
 use crate::wire::Machine;
 
 /// A node, for people.
@@ -59,6 +58,9 @@ pub struct NodeView {
     pub gpus_used: f64,
     /// Use of each GPU in per cent, where it can be read.
     pub gpu_use: Vec<u8>,
+    /// Programs that run images there, with their versions.
+    #[serde(default)]
+    pub images: Vec<String>,
     /// Jobs that hold something here.
     pub jobs: Vec<u32>,
 }
@@ -124,7 +126,9 @@ impl Host {
     /// A job that is not over.
     pub fn job(&self, id: u32) -> Option<JobView> {
         let mut view = self.job_in_list(id, &mut Shortages::default())?;
-        let request = &self.desk.jobs.get(&id)?.row.request;
+        let row = &self.desk.jobs.get(&id)?.row;
+        let request = &row.request;
+        view.starts = starts_of(row);
         view.request.env.clone_from(&request.env);
         view.request.script.clone_from(&request.script);
         let job = self.desk.state().job(JobId(id))?;
@@ -260,6 +264,11 @@ impl Host {
             gpus: node.spec.gpus,
             gpus_used: f64::from(node.spec.gpus * 1000 - gpu_free) / 1000.0,
             gpu_use: status.gpu_use,
+            images: machine
+                .runtimes
+                .iter()
+                .map(|it| format!("{} {}", it.name, it.version))
+                .collect(),
             jobs: jobs.map(|lease| lease.job.0).collect(),
         }
     }
@@ -353,7 +362,21 @@ fn held_by(gate: Gate) -> HeldBy {
 
 /// A job as its row tells it.
 pub fn of_row(row: &JobRow) -> JobView {
-    JobView { request: row.request.clone(), ..in_list(row) }
+    JobView { request: row.request.clone(), starts: starts_of(row), ..in_list(row) }
+}
+
+fn starts_of(row: &JobRow) -> Vec<StartView> {
+    let secs = |micros: u64| Time(micros).secs_f64();
+    let view = |start: &Start| StartView {
+        restart: start.restart,
+        started: secs(start.from),
+        ended: start.to.map(secs),
+        end: start.end,
+        exit_code: start.exit_code,
+        failed_rank: start.failed_rank,
+        nodes: start.nodes.clone(),
+    };
+    row.facts.starts.iter().map(view).collect()
 }
 
 /// A job as its row tells it, without the environment.
@@ -380,6 +403,8 @@ pub fn in_list(row: &JobRow) -> JobView {
         energy_kwh: stays::energy_kwh(&row.facts.stays),
         array_index: row.facts.array_index,
         array_of: row.array_of,
+        failed_rank: row.facts.failed_rank,
+        starts: Vec::new(),
         request: row.request.without_env(),
     }
 }

@@ -7,6 +7,7 @@ use hostler_core::units::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::starts::Start;
 use super::stays::Stay;
 use crate::job::{JobRequest, JobState};
 use crate::limits::BUDGET_DAYS_DEFAULT;
@@ -121,6 +122,12 @@ pub struct JobFacts {
     /// When it had which GPUs, in order of their beginnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stays: Vec<Stay>,
+    /// The newest of its starts, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<Start>,
+    /// The first task that failed in its last stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_rank: Option<u32>,
 }
 
 /// What a tenant may use; none means no limit.

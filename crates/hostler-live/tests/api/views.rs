@@ -28,8 +28,7 @@ fn join(daemon: &Daemon) -> AgentLink {
         gpu_mem_mib: 1000,
         gpus: 1,
         rack: 0,
-        instance: None,
-        abilities: Vec::new(),
+        ..Machine::default()
     };
     let host = daemon.running().host();
     runtime()

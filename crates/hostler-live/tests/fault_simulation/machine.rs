@@ -118,8 +118,7 @@ impl Node {
             gpu_mem_mib: 16_000,
             gpus,
             rack: 0,
-            instance: None,
-            abilities: Vec::new(),
+            ..Machine::default()
         };
         Node {
             number,

@@ -237,7 +237,7 @@ impl Theatre {
             gpus,
             rack: 0,
             instance: self.instance.clone(),
-            abilities: Vec::new(),
+            ..Machine::default()
         };
         let (protocol, held) = (PROTOCOL, held.collect());
         self.play(
@@ -329,6 +329,7 @@ fn command(words: &[&str]) -> Command {
             rank: number(rank),
             stream: Stream::Stdout,
             offset: 0,
+            start: None,
         },
         ["cancel", job] => Command::Cancel { job: number(job), version: None },
         ["cancel", job, version] => {
@@ -379,7 +380,7 @@ fn command(words: &[&str]) -> Command {
         ["unreserve", name] => Command::Unreserve { name: name.to_string() },
         ["output", job] => {
             let (job, stream) = (number(job), Stream::Stdout);
-            Command::ReadOutput { job, rank: 0, stream, offset: 0 }
+            Command::ReadOutput { job, rank: 0, stream, offset: 0, start: None }
         }
         ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
         ["policy", kind, setting] => {

@@ -65,8 +65,7 @@ fn node(name: &str, id: u32, token: Option<u32>) -> NodeRow {
         gpu_mem_mib: 0,
         gpus: 0,
         rack: 0,
-        instance: None,
-        abilities: Vec::new(),
+        ..Machine::default()
     };
     NodeRow { name: name.to_owned(), id, token, draining: true, machine }
 }

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
+use super::images::ImageOptions;
 use super::notices::NoticeOptions;
 use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
@@ -134,6 +135,8 @@ pub struct Serve {
     pub checkpoints: Option<PathBuf>,
     #[command(flatten)]
     pub users: JobUserOptions,
+    #[command(flatten)]
+    pub images: ImageOptions,
     /// Requests a second that each token may make.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -317,14 +320,17 @@ pub struct Explain {
 ///
 /// Standard output of the job goes to standard output as it is; lines of its standard error go to
 /// standard error, each behind `err| `. Where one stream is chosen it goes to standard output.
-/// Of several jobs, such as an array, one comes after the other, under a line with its number.
+/// Of several jobs, such as an array, one comes after the other, under a line with its number. Of a
+/// job with several tasks that is over, the one that failed comes first. Nodes keep the newest
+/// part of each stream, of their newest thousand starts.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler logs 17
   hostler logs 12_3
   hostler logs 17 -f
-  hostler logs 17 --stderr --rank 3 --tail 20")]
+  hostler logs 17 --stderr --rank 3 --tail 20
+  hostler logs 17 --start 1")]
 pub struct Logs {
     /// A job or array (17), a range (12-40), or a part of an array by index (12_3, 12_3-7).
     #[arg(value_name = "JOB")]
@@ -338,9 +344,16 @@ pub struct Logs {
     /// Only standard error.
     #[arg(long)]
     pub stderr: bool,
-    /// Which task.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub rank: u32,
+    /// Only this task; all when left out, each line behind the number of its task.
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
+    /// The output of this start, the first is 1; the last one when left out.
+    #[arg(long, value_name = "N", conflicts_with_all = ["all_starts", "follow"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub start: Option<u32>,
+    /// The output of all starts, one after the other, as far as nodes have kept it.
+    #[arg(long)]
+    pub all_starts: bool,
     /// Only the last lines of each stream.
     #[arg(long, value_name = "LINES")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

@@ -24,7 +24,8 @@ Examples:
   hostler submit job.yaml --priority 5 --wait
   hostler submit --gpus 2 --max-time 12h --print -- python train.py > job.toml
   hostler submit --array 1-100%8 -- ./one.sh
-  hostler submit --after 17 --after over:18 -- ./evaluate.sh")]
+  hostler submit --after 17 --after over:18 -- ./evaluate.sh
+  hostler submit --gpus 1 --image torch.sif --mount /data:ro -- python train.py")]
 pub struct Submit {
     /// Script, or job file (YAML or JSON, or TOML by its ending).
     #[arg(value_name = "FILE")]
@@ -38,7 +39,7 @@ pub struct Submit {
     /// GPUs of each task: a fraction below 1, or whole ones.
     #[arg(long, value_name = "N", value_parser = values::gpus, allow_negative_numbers = true)]
     pub gpus: Option<f64>,
-    /// GPU memory of each task in MiB, for fractions.
+    /// GPU memory of each task in MiB, or as in 16G; for fractions.
     #[arg(long, value_name = "MIB", value_parser = values::mebibytes)]
     #[arg(allow_negative_numbers = true)]
     pub gpu_mem: Option<u32>,
@@ -48,7 +49,7 @@ pub struct Submit {
     /// CPU cores of each task; 1 when left out, 0 for no limit where there is a GPU.
     #[arg(long, value_name = "N", value_parser = values::cpus, allow_negative_numbers = true)]
     pub cpus: Option<f64>,
-    /// Memory of each task in MiB.
+    /// Memory of each task in MiB, or as in 16G.
     #[arg(long, value_name = "MIB", value_parser = values::mebibytes)]
     #[arg(allow_negative_numbers = true)]
     pub mem: Option<u32>,
@@ -112,6 +113,14 @@ pub struct Submit {
     /// `private` asks for that.
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
+    /// Image of a container to run it in: a name of a registry (`docker://NAME`), a SIF or squashfs
+    /// file, an archive (behind `oci-archive:` or `docker-archive:`) or a folder that nodes have.
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// What is seen inside of the container besides the job's own folders; may be given several
+    /// times.
+    #[arg(long, value_name = "FROM[:TO[:ro]]")]
+    pub mount: Vec<String>,
     /// Steps that it will do in all, when it reports progress.
     #[arg(long, value_name = "N", value_parser = values::steps, allow_negative_numbers = true)]
     pub steps: Option<u64>,

@@ -1,5 +1,7 @@
 //! `hostler nodes`, `drain` and `undrain`.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use hostler_live::client::escaped;
 use hostler_live::host::NodeView;
@@ -17,6 +19,9 @@ pub fn run(args: &Nodes) -> Result<()> {
         return print_json(&nodes);
     }
     print(nodes_table(&nodes))?;
+    for (images, names) in by_images(&nodes) {
+        print(format!("images are run by {images} on {}", names.join(", ")))?;
+    }
     for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
         let what = if node.health == "up" { "" } else { " gets no jobs" };
         print(format!("{}{what}: {}", node.name, node.reason))?;
@@ -32,6 +37,15 @@ pub fn run(args: &Nodes) -> Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// What runs images, and where; nodes with the same are told together.
+fn by_images(nodes: &[NodeView]) -> BTreeMap<String, Vec<&str>> {
+    let mut by_images: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for node in nodes.iter().filter(|node| !node.images.is_empty()) {
+        by_images.entry(node.images.join(" and ")).or_default().push(&node.name);
+    }
+    by_images
 }
 
 /// Nodes as a table.

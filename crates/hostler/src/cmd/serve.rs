@@ -130,6 +130,7 @@ async fn agent(
         jobs: JobSettings {
             only_tenant: only_default.then_some(host::DEFAULT_TENANT_NUMBER),
             users: part.users,
+            images: args.images.settings(),
             checkpoints: args.checkpoints.clone(),
             ..JobSettings::default()
         },

@@ -14,7 +14,7 @@ use crate::cli::Logs;
 use crate::cmd::{logs, submit as submitting};
 use crate::live::{client, variable};
 use crate::say::{print, say};
-use crate::submission::{Submission, apply, export, sbatch, script, settle};
+use crate::submission::{Submission, apply, export, localize, sbatch, script, settle};
 
 /// Submits a script, or the line of `--wrap`.
 pub fn submit(words: &[String]) -> Result<()> {
@@ -56,6 +56,7 @@ fn send(client: &mut Client, mut job: Submission) -> Result<Accepted> {
     for note in &job.notes {
         say(format_args!("note: {note}"));
     }
+    localize(&mut job.request)?;
     Ok(client.post("/jobs", &job.request)?)
 }
 
@@ -83,7 +84,9 @@ pub fn run(words: &[String]) -> Result<()> {
         follow: true,
         stdout: false,
         stderr: false,
-        rank: 0,
+        rank: None,
+        start: None,
+        all_starts: false,
         tail: None,
         json: false,
     })?;

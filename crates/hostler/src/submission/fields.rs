@@ -31,6 +31,8 @@ pub enum Kind {
     Signed,
     /// Seconds, or a time as in `12h`.
     Time,
+    /// MiB, or memory as in `16G`.
+    Memory,
     /// Yes or no.
     Flag,
     /// How GPUs are shared.
@@ -62,10 +64,10 @@ pub const FIELDS: &[Field] = &[
     ),
     field("script", "script", Kind::Text, "A script that travels with the job, from `#!` on."),
     field("gpus", "gpus", Kind::Part, "GPUs of each task: a fraction below 1, or whole ones."),
-    field("gpu_mem", "gpu_mem_mib", Kind::Whole, "GPU memory of each task in MiB, for fractions."),
+    field("gpu_mem", "gpu_mem_mib", Kind::Memory, "GPU memory of each task, for fractions."),
     field("gpu_model", "gpu_models", Kind::Texts, "GPU models that will do, best first."),
     field("cpus", "cpus", Kind::Part, "CPU cores of each task; 1 when left out."),
-    field("mem", "mem_mib", Kind::Whole, "Memory of each task in MiB."),
+    field("mem", "mem_mib", Kind::Memory, "Memory of each task in MiB, or as in 16G."),
     field("tasks", "tasks", Kind::Count, "Tasks that start together."),
     field("one_node", "one_node", Kind::Flag, "All tasks on one node."),
     field("nodes", "", Kind::Nodes, "One task on each of so many nodes."),
@@ -92,6 +94,8 @@ pub const FIELDS: &[Field] = &[
         "Folder to run in, relative to the current one; `private` for one of the job's own.",
     ),
     field("umask", "umask", Kind::Text, "What its files are not open for, as in 027."),
+    field("image", "image", Kind::Text, "Image of a container to run it in."),
+    field("mount", "mounts", Kind::Texts, "What is seen in it, as in /data or /data:/in:ro."),
     field("steps", "steps", Kind::Count, "Steps that it will do in all."),
     field("notify", "notify", Kind::Events, "Of what is told: start, end, fail."),
     field("mail_to", "mail_to", Kind::Text, "Address that is told by mail."),

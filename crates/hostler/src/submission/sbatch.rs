@@ -185,6 +185,10 @@ impl Asked {
             "chdir" => self.flag("--workdir", value),
             "export" => self.flag("--export", value),
             "reservation" => self.flag("--reservation", value),
+            "container-image" => self.flag("--image", &pyxis_image(value)?),
+            "container-mounts" => {
+                value.split(',').for_each(|mount| self.flag("--mount", mount));
+            }
             "wait" => self.flags.wait = true,
             "mail-user" => self.flag("--mail-to", value),
             "mail-type" => self.mail(value)?,
@@ -230,7 +234,7 @@ impl Asked {
 
     /// Adds a flag; one that can be given once is the last one that is.
     fn flag(&mut self, name: &str, value: &str) {
-        if !["--after", "--env"].contains(&name) {
+        if !["--after", "--env", "--mount"].contains(&name) {
             let before = format!("{name}=");
             self.flags.words.retain(|word| !word.starts_with(&before));
         }
@@ -374,6 +378,18 @@ impl Asked {
             self.flag("--mem", &each.to_string());
         }
         Ok(self.flags)
+    }
+}
+
+/// An image as Pyxis has it: the registry stands before `#`.
+fn pyxis_image(value: &str) -> Result<String> {
+    let name = value.strip_prefix("docker://").unwrap_or(value);
+    if name.contains('@') && !name.contains("@sha256:") {
+        bail!("`--container-image={value}`: names of users are set up on the nodes");
+    }
+    match name.split_once('#') {
+        Some((registry, image)) => Ok(format!("docker://{registry}/{image}")),
+        None => Ok(value.to_owned()),
     }
 }
 

@@ -261,6 +261,8 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         script: String::new(),
         person: None,
         umask: None,
+        image: String::new(),
+        mounts: Vec::new(),
     }
 }
 

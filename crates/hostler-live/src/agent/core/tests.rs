@@ -143,8 +143,7 @@ fn machine() -> Machine {
         gpu_mem_mib: 0,
         gpus: 0,
         rack: 0,
-        instance: None,
-        abilities: Vec::new(),
+        ..Machine::default()
     }
 }
 
@@ -169,6 +168,8 @@ fn order(lease: LeaseId) -> StartOrder {
         script: String::new(),
         person: None,
         umask: None,
+        image: String::new(),
+        mounts: Vec::new(),
     }
 }
 

@@ -24,8 +24,8 @@ use super::remnants::{Remnants, TaskPid};
 use super::stage::{self, StageOrder};
 use super::{Happened, ShimOrder};
 use crate::agent::cgroup::ControlGroup;
-use crate::agent::environment::environment;
 use crate::agent::folder::{LeaseFolder, write_json};
+use crate::agent::image::launch;
 use crate::agent::{login_limits, processes};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::wire::{TaskExit, TaskOrder};
@@ -94,7 +94,7 @@ fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Cont
         .arg0("hostler")
         .args(["shim", "--task", &std::process::id().to_string()])
         .args([&StageOrder::of(shim).words(), "--"])
-        .args(&shim.order.command)
+        .args(launch(shim, task).command)
         .env_clear()
         // By this it is known as one of the lease from its first moment.
         .env("HOSTLER_SOCKET", &shim.socket)
@@ -147,7 +147,7 @@ fn release(
             .keep(shim.segments_max)
     };
     let (out, err) = (segments("stdout"), segments("stderr"));
-    let variables = serde_json::to_vec(&environment(shim, task)).expect("names are text");
+    let variables = serde_json::to_vec(&launch(shim, task).env).expect("names are text");
     let also = carrier.clone();
     let mut stdin = child.stdin.take().expect("the stage was started with pipes");
     let carry = move || {

@@ -28,6 +28,8 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             script: String::new(),
             person: None,
             umask: None,
+            image: String::new(),
+            mounts: Vec::new(),
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),
@@ -40,5 +42,6 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
         mps_pipes: None,
         segment_bytes: 1 << 20,
         segments_max: 4,
+        container: None,
     }
 }
