@@ -196,7 +196,7 @@ impl JobRequest {
     }
 }
 
-/// The mask of three octal digits, with or without a zero before them; none where it is another text.
+/// The mask of three octal digits, with or without a zero before them; none for another text.
 pub fn umask_of(text: &str) -> Option<u32> {
     let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
     let sane = digits.len() == 3 && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte));

@@ -1,9 +1,9 @@
 //! How the stage of a task becomes the job's user: the one place where rights are dropped.
 //!
-//! A stage begins with the rights of the shim and an empty environment, gives up all of them, enters
-//! the job's folder with the rights of the job's user alone, and says so. From then on only those
-//! can reach into it whom the kernel would let trace a process that changed its user: nobody but
-//! root.
+//! A stage begins with the rights of the shim and an empty environment, gives up all of them,
+//! enters the job's folder with the rights of the job's user alone, and says so. From then on only
+//! those can reach into it whom the kernel would let trace a process that changed its user: nobody
+//! but root.
 
 use std::io::{self, Read, Write as _};
 use std::path::PathBuf;
