@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::need::Need;
 use crate::shapes;
+use crate::stream::Interactive;
 
 /// A job as people write it: in flags, in a job file, or in the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -97,6 +98,9 @@ pub struct JobRequest {
     /// Steps that it will do in all, when it reports progress.
     #[schema(minimum = 1)]
     pub steps: Option<u64>,
+    /// How people are attached to its first task; not at all when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<Interactive>,
 }
 
 /// One task with one core. A job that asks for nothing would fit everywhere, any number of times.
@@ -131,6 +135,7 @@ impl Default for JobRequest {
             grace_secs: None,
             checkpoints: false,
             steps: None,
+            interactive: None,
         }
     }
 }

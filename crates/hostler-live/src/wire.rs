@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 
+use crate::stream::{Interactive, StreamRequest};
+
 /// Version of this protocol; both sides refuse another.
 pub const PROTOCOL: u32 = 1;
 
@@ -131,6 +133,19 @@ pub enum ToAgent {
         /// From where; negative counts from the end.
         offset: i64,
     },
+    /// Connect once more, for a stream to a job; only for agents with the ability.
+    OpenStream(Box<StreamOrder>),
+}
+
+/// A stream that an agent is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamOrder {
+    /// Its number; nobody can guess it.
+    pub number: u64,
+    /// The lease.
+    pub lease: LeaseId,
+    /// What a person wants of it.
+    pub request: StreamRequest,
 }
 
 /// What a node has.
@@ -155,6 +170,16 @@ pub struct Machine {
     /// Which of all agents that may show this node's token it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
+    /// What its agent can do that not every release could, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abilities: Vec<String>,
+}
+
+impl Machine {
+    /// Whether its agent has an ability.
+    pub fn can(&self, ability: &str) -> bool {
+        self.abilities.iter().any(|able| able == ability)
+    }
 }
 
 /// What tells an agent from one whose folder is a copy.
@@ -239,6 +264,9 @@ pub struct StartOrder {
     /// A script that is run in place of the first word of the command; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub script: String,
+    /// How people are attached to its first task, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<Interactive>,
 }
 
 /// One task of a start order.
@@ -316,6 +344,9 @@ pub struct EndNotes {
     /// Milliseconds from then to when this was sent; for the daemon, whose clock is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ago_ms: Option<u64>,
+    /// Why its shim ended it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A moment by the clocks of one machine.

@@ -60,6 +60,7 @@ fn machine() -> Machine {
         gpus: 8,
         rack: 0,
         instance: None,
+        abilities: Vec::new(),
     }
 }
 

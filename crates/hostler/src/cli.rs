@@ -1,6 +1,7 @@
 //! The command line.
 
 mod array;
+mod interactive;
 mod live;
 mod rehearse;
 mod store;
@@ -17,6 +18,7 @@ use hostler_live::agent::progress::gpu_milli;
 use hostler_sim::scenario::PairSource;
 
 pub use array::Array;
+pub use interactive::*;
 pub use live::*;
 pub use rehearse::*;
 pub use store::*;

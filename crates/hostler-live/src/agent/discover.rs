@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::thread::available_parallelism;
 
 use super::gpus::Gpus;
+use crate::stream::ABILITY;
 use crate::wire::Machine;
 
 /// What people may say about a machine instead of letting it be found.
@@ -35,6 +36,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         gpus: kind.count,
         rack: said.rack,
         instance: None,
+        abilities: vec![ABILITY.to_owned()],
     }
 }
 

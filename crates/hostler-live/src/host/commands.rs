@@ -8,9 +8,10 @@ use super::jobs::{require, unknown_job};
 use super::recover::usable;
 use super::request::{check_name, invalid};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
-use crate::driver::OutputRead;
+use crate::driver::{OutputRead, StreamOpen};
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
 use crate::store::{JobFacts, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow};
+use crate::stream::StreamRequest;
 use crate::wire::Stream;
 
 impl Host {
@@ -40,6 +41,9 @@ impl Host {
             }
             Command::ReadOutput { job, rank, stream, offset } => {
                 return self.read_output(slot, by, job, rank, stream, offset);
+            }
+            Command::OpenStream { job, number, request } => {
+                self.open_stream(by, job, number, request)?
             }
             Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
             Command::Drain { node, draining } => {
@@ -115,6 +119,30 @@ impl Host {
             .ok_or_else(|| HostError::NoOutput { fault: format!("it has no task {rank}") })?;
         let read = OutputRead { slot, lease: LeaseId(lease), node, rank, stream, offset };
         self.driver.read_output(&mut self.desk, read)
+    }
+
+    /// Whoever may end a job may also go inside.
+    fn open_stream(
+        &mut self,
+        by: &Principal,
+        job: u32,
+        number: u64,
+        request: StreamRequest,
+    ) -> Result<Answer, HostError> {
+        self.desk.changeable(by, job, None)?;
+        let facts = &self.desk.jobs.get(&job).expect("looked up just now").row.facts;
+        let wrong = |fault: String| HostError::WrongState { job, fault };
+        let lease = facts.lease.and_then(|lease| self.desk.state().lease(LeaseId(lease)));
+        let lease = lease.filter(|lease| lease.started.is_some()).map(|lease| lease.id);
+        let Some(lease) = lease else {
+            let fault = "does not run yet; `hostler explain` says why it waits".to_owned();
+            return Err(wrong(fault));
+        };
+        let rank = request.rank;
+        let node = node_of(facts, rank).ok_or_else(|| wrong(format!("has no task {rank}")))?;
+        let open = StreamOpen { number, lease, node, request };
+        let token = self.driver.open_stream(&mut self.desk, open)?;
+        Ok(Answer::Stream { token })
     }
 }
 

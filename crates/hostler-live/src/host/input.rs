@@ -14,6 +14,7 @@ use crate::driver::Word;
 use crate::job::{JobAction, JobRequest, JobState, JobView};
 use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
+use crate::stream::StreamRequest;
 use crate::wire::{Stream, ToAgent};
 
 use super::view::{NodeView, TenantView};
@@ -184,6 +185,15 @@ pub enum Command {
         /// From where; negative counts from the end.
         offset: i64,
     },
+    /// Lead a stream to a running job.
+    OpenStream {
+        /// The job.
+        job: u32,
+        /// Number of the stream.
+        number: u64,
+        /// What is wanted.
+        request: StreamRequest,
+    },
 }
 
 /// The answer to a command.
@@ -213,6 +223,11 @@ pub enum Answer {
     Token(u32),
     /// A piece of output.
     Output(OutputPiece),
+    /// The agent with this token was told to connect for the stream.
+    Stream {
+        /// Number of the token.
+        token: u32,
+    },
     /// It is done.
     Done,
 }
@@ -401,6 +416,15 @@ pub enum HostError {
     NoOutput {
         /// Why.
         fault: String,
+    },
+    /// The agent is too old for what is asked.
+    #[error(
+        "node `{node}` runs an agent of an earlier release, which leads nobody to its jobs; \
+         upgrade it (jobs go on meanwhile)"
+    )]
+    OldAgent {
+        /// Its name.
+        node: String,
     },
     /// Too much is going on.
     #[error("too many requests are waiting; try again in a moment")]

@@ -8,7 +8,7 @@ use hostler_core::units::{Mib, Milli};
 
 use super::request::check_name;
 use super::{Change, Changed, Desk, Effect};
-use crate::limits::INSTANCE_BYTES_MAX;
+use crate::limits::{ABILITIES_BYTES_MAX, INSTANCE_BYTES_MAX};
 use crate::store::{NodeRow, Row};
 use crate::wire::{Instance, Machine};
 
@@ -105,6 +105,9 @@ fn check_words(machine: &Machine) -> Result<(), String> {
     if machine.address.contains(char::is_control) {
         return Err(format!("its address makes no sense: {:?}", machine.address));
     }
+    if machine.abilities.iter().map(String::len).sum::<usize>() > ABILITIES_BYTES_MAX {
+        return Err(format!("the names of its abilities have over {ABILITIES_BYTES_MAX} bytes"));
+    }
     let Some(Instance { boot, machine, folder, .. }) = &machine.instance else { return Ok(()) };
     // They are kept with the node.
     match boot.len() + machine.len() + folder.len() <= INSTANCE_BYTES_MAX {
@@ -140,6 +143,7 @@ mod tests {
             gpus: u32::from(!model.is_empty()),
             rack: 0,
             instance: None,
+            abilities: Vec::new(),
         };
         assert_eq!(check_words(&machine("NVIDIA H100 80GB HBM3", "10.0.0.1")), Ok(()));
         assert_eq!(check_words(&machine("", "fd00::1")), Ok(()));

@@ -20,6 +20,7 @@ mod output;
 mod people;
 pub mod rate;
 mod start;
+mod streams;
 pub mod tls;
 mod usage;
 
@@ -57,6 +58,7 @@ pub struct Parts {
     guesses: Buckets,
     pulse: health::Pulse,
     streams: Arc<Semaphore>,
+    job_streams: Arc<streams::JobStreams>,
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,
     backups: Arc<backup::Backups>,
@@ -95,6 +97,8 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(people::revoke_token))
         .routes(routes!(people::enrol))
         .routes(routes!(agents::connect))
+        .routes(routes!(streams::open))
+        .routes(routes!(streams::answer))
         .routes(routes!(events::events))
         .routes(routes!(document::openapi));
     let (router, document) = OpenApiRouter::with_openapi(document::head())
@@ -182,6 +186,7 @@ impl From<HostError> for ApiFault {
             | HostError::OtherNode { .. }
             | HostError::LastAdmin { .. }
             | HostError::Enrolled { .. }
+            | HostError::OldAgent { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } | HostError::TooFewCores { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY

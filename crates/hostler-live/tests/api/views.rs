@@ -28,6 +28,7 @@ fn join(daemon: &Daemon) -> AgentLink {
         gpus: 1,
         rack: 0,
         instance: None,
+        abilities: Vec::new(),
     };
     let host = daemon.running().host();
     runtime()

@@ -118,6 +118,7 @@ impl Node {
             gpus,
             rack: 0,
             instance: None,
+            abilities: Vec::new(),
         };
         Node {
             number,

@@ -230,6 +230,7 @@ impl Theatre {
             gpus,
             rack: 0,
             instance: self.instance.clone(),
+            abilities: Vec::new(),
         };
         let (protocol, held) = (PROTOCOL, held.collect());
         self.play(
@@ -429,6 +430,7 @@ fn show(message: &ToAgent) -> String {
         }
         ToAgent::Forget { lease } => format!("forget {lease:?}"),
         ToAgent::ReadOutput { request, lease, .. } => format!("read {request} of {lease:?}"),
+        ToAgent::OpenStream(order) => format!("stream {} of {:?}", order.number, order.lease),
         other => format!("{other:?}"),
     }
 }

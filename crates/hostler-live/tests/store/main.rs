@@ -64,6 +64,7 @@ fn node(name: &str, id: u32, token: Option<u32>) -> NodeRow {
         gpus: 0,
         rack: 0,
         instance: None,
+        abilities: Vec::new(),
     };
     NodeRow { name: name.to_owned(), id, token, draining: true, machine }
 }

@@ -159,6 +159,7 @@ fn machine(name: String, number: u32) -> Machine {
         gpus: 8,
         rack: number / 32,
         instance: None,
+        abilities: Vec::new(),
     }
 }
 

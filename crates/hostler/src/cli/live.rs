@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
+use super::interactive::{Attach, Exec, Forward, Run};
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
 use super::usage::UsageArgs;
@@ -20,6 +21,10 @@ pub enum LiveCommand {
     Serve(Serve),
     Login(Login),
     Submit(Submit),
+    Run(Run),
+    Attach(Attach),
+    Exec(Exec),
+    Forward(Forward),
     Queue(Queue),
     Show(Show),
     Explain(Explain),

@@ -1,12 +1,12 @@
 //! `hostler shim`, which agents start for every job; people do not, and no help shows it.
 //!
-//! `hostler shim FOLDER` keeps the lease of a folder, `hostler shim --task PID -- COMMAND..`
-//! becomes a task of the shim with that process number.
+//! `hostler shim FOLDER` keeps the lease of a folder, `hostler shim --task PID INPUT --
+//! COMMAND..` becomes a task of the shim with that process number.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use hostler_live::agent::shim;
+use hostler_live::agent::shim::{self, StageInput};
 
 /// What the program was told, if it is to be a shim.
 pub fn asked() -> Option<Vec<String>> {
@@ -17,10 +17,11 @@ pub fn asked() -> Option<Vec<String>> {
 /// Keeps a lease, or becomes one of its tasks.
 pub fn run(words: &[String]) -> Result<()> {
     match words {
-        [task, parent, end, command @ ..] if task == "--task" && end == "--" => {
+        [task, parent, input, end, command @ ..] if task == "--task" && end == "--" => {
             let parent = parent.parse().context("the number of the shim makes no sense")?;
+            let input = StageInput::parse(input).context("the input makes no sense")?;
             // Comes here only when the command could not be run; the code says why.
-            std::process::exit(shim::task(parent, command))
+            std::process::exit(shim::task(parent, input, command))
         }
         [folder] => shim::main(Path::new(folder))
             .with_context(|| format!("cannot keep the lease of `{folder}`")),

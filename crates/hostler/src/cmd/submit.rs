@@ -45,7 +45,8 @@ pub fn run(args: &Submit) -> Result<()> {
     if args.wait || wait { until_over(&mut client, accepted) } else { Ok(()) }
 }
 
-fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {
+/// Sends a job.
+pub fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {
     let path = query("/jobs", &[("tenant", args.tenant.clone())]);
     let key: Vec<(&str, &str)> =
         args.key.iter().map(|key| ("idempotency-key", key.as_str())).collect();

@@ -259,6 +259,7 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         tenant: 0,
         limit_ms: None,
         script: String::new(),
+        interactive: None,
     }
 }
 

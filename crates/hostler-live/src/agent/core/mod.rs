@@ -18,7 +18,9 @@ use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId};
 
 use crate::limits::LEASES_MAX;
-use crate::wire::{FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, ToAgent};
+use crate::wire::{
+    FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, StreamOrder, ToAgent,
+};
 
 pub use disk::{LeaseDisk, MemoryDisk};
 pub use fence::Alive;
@@ -129,6 +131,13 @@ pub enum AgentEffect {
         offset: i64,
         /// Whether nothing more will be written.
         ended: bool,
+    },
+    /// Connect to the daemon for a stream, and lead it to the lease.
+    OpenStream {
+        /// What is wanted.
+        order: Box<StreamOrder>,
+        /// Whether the lease runs here.
+        runs: bool,
     },
     /// What is kept of a lease beside its output may go.
     Forgotten {
@@ -293,6 +302,11 @@ impl<D: LeaseDisk> AgentCore<D> {
                     ended,
                 };
                 effects.push(read);
+            }
+            ToAgent::OpenStream(order) => {
+                let held = self.leases.get(&order.lease);
+                let runs = held.is_some_and(|held| !held.is_over());
+                effects.push(AgentEffect::OpenStream { order, runs });
             }
         }
     }

@@ -143,6 +143,7 @@ fn machine() -> Machine {
         gpus: 0,
         rack: 0,
         instance: None,
+        abilities: Vec::new(),
     }
 }
 
@@ -165,6 +166,7 @@ fn order(lease: LeaseId) -> StartOrder {
         tenant: 0,
         limit_ms: None,
         script: String::new(),
+        interactive: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             tenant: 0,
             limit_ms: None,
             script: String::new(),
+            interactive: None,
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),

@@ -137,12 +137,14 @@ impl AgentDriver {
             let node = desk.state().node(id);
             let (same, busy) = (node.spec == spec, !node.leases.is_empty());
             if same || busy {
-                let known = (row.token, &row.machine.address, &row.machine.instance);
-                if known != (Some(token), &machine.address, &machine.instance) {
+                let said =
+                    |it: &Machine| (it.address.clone(), it.instance.clone(), it.abilities.clone());
+                if row.token != Some(token) || said(&row.machine) != said(&machine) {
                     let mut row = row;
                     row.token = Some(token);
                     row.machine.address.clone_from(&machine.address);
                     row.machine.instance.clone_from(&machine.instance);
+                    row.machine.abilities.clone_from(&machine.abilities);
                     desk.put_node(row);
                 }
                 let live = self.agents.nodes.get_mut(&id).expect("known nodes are listed");

@@ -32,6 +32,8 @@ pub(super) struct LeaseRun {
     used: Vec<u32>,
     /// Bytes of output that its nodes had no room for.
     lost_bytes: u64,
+    /// Why a shim of it ended its tasks by itself.
+    why: Option<String>,
     /// When the last of its tasks that are over ended, which is before it was heard.
     ended: Option<Time>,
     /// When each node was last told something.
@@ -88,6 +90,7 @@ impl LeaseRun {
             failure: None,
             used: Vec::new(),
             lost_bytes: 0,
+            why: None,
             ended: None,
             told: BTreeMap::new(),
             measured_from: None,
@@ -188,6 +191,7 @@ impl AgentDriver {
                     run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
                 }
                 run.lost_bytes = run.lost_bytes.saturating_add(notes.lost_bytes);
+                run.why = notes.why.as_deref().map(sentence).or(run.why.take());
                 let ago = Span::from_millis(notes.ago_ms.unwrap_or(0));
                 let ended = Time(desk.now().0.saturating_sub(ago.0));
                 run.ended = run.ended.max(Some(ended));
@@ -306,10 +310,13 @@ impl AgentDriver {
             Outcome::Failed => Span::ZERO,
             Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
         };
-        let (job, lost_bytes) = (job.id, run.lost_bytes);
+        let (job, lost_bytes, why) = (job.id, run.lost_bytes, run.why.clone());
         desk.figures_mut().output_lost_bytes += lost_bytes;
         if let Some(facts) = desk.job_facts(job) {
             facts.exit_code = code;
+            if let Some(why) = why {
+                facts.reason = why;
+            }
             if lost_bytes > 0 {
                 facts.reason = format!("{lost_bytes} bytes of its output are lost: no room for it");
             }
