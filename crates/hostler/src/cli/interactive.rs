@@ -13,6 +13,10 @@ use super::values;
 /// `echo hello | hostler run -- cat`. The exit code is that of the job. When this command is lost,
 /// by a laptop that is closed for example, the job waits for `hostler attach` for ten minutes.
 #[derive(Debug, Args)]
+#[command(mut_args(|arg| {
+    let of_submit = ["array", "wait", "print", "schema", "json"].contains(&arg.get_id().as_str());
+    if of_submit { arg.hide(true) } else { arg }
+}))]
 #[command(after_help = "\
 Examples:
   hostler run --gpus 1 -- bash

@@ -31,8 +31,8 @@ const REQUEST_SECS_MAX: u64 = 10;
 /// Milliseconds for the last output of a command that has ended.
 const DRAIN_MS: u64 = 500;
 
-/// Signals that people may send to where there is no terminal: those that keys stand for, a hang-up,
-/// and what tells a writer that nobody reads.
+/// Signals that people may send to where there is no terminal: those that keys stand for, a
+/// hang-up, and what tells a writer that nobody reads.
 const SIGNALS: [Signal; 5] = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP, Signal::PIPE];
 
 /// What streams need of the shim.
