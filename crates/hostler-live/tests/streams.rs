@@ -26,8 +26,8 @@ fn machine(abilities: &[&str]) -> Machine {
         gpu_mem_mib: 1000,
         gpus: 8,
         rack: 0,
-        instance: None,
         abilities: abilities.iter().map(|word| (*word).to_owned()).collect(),
+        ..Machine::default()
     }
 }
 
@@ -85,7 +85,7 @@ async fn the_agent_of_a_running_job_is_asked_for_those_who_may_end_it() {
     let (handle, thread) = start();
     let admin = Principal::daemon();
     let (token, _) =
-        handle.create_token(&admin, Role::Agent, "default", "n1", false).await.unwrap();
+        handle.create_token(&admin, Role::Agent, "default", "n1", false, None).await.unwrap();
     let mut orders = agent(handle.clone(), token, &[ABILITY]).await;
     let job = running(&handle, &admin).await;
     let answer = handle.command(&admin, open(job, 0)).await;
@@ -109,7 +109,7 @@ async fn an_agent_of_an_earlier_release_is_not_asked() {
     let (handle, thread) = start();
     let admin = Principal::daemon();
     let (token, _) =
-        handle.create_token(&admin, Role::Agent, "default", "n1", false).await.unwrap();
+        handle.create_token(&admin, Role::Agent, "default", "n1", false, None).await.unwrap();
     let mut orders = agent(handle.clone(), token, &[]).await;
     let job = running(&handle, &admin).await;
     let refused = handle.command(&admin, open(job, 0)).await.unwrap_err();

@@ -45,7 +45,7 @@ use console::Console;
 pub(super) use output::Segments;
 pub use remnants::{Remnants, kill_remnants};
 use streams::Streams;
-pub use task::{StageInput, exec as task};
+pub use task::exec as task;
 
 /// Events that wait for the shim at most; progress beyond that is dropped, the rest waits.
 const EVENTS_MAX: usize = 256;
