@@ -120,7 +120,13 @@ pub fn ensure_c_compiler(root: &Path) -> Result<()> {
 /// Installs what some tests need; without it they are skipped by name.
 pub fn ensure_test_packages(root: &Path) {
     let postgresql = Path::new("/usr/lib/postgresql").is_dir();
-    let wanted = [("iproute2", on_path("ip").is_some()), ("postgresql", postgresql)];
+    let runs_images = ["podman", "apptainer", "singularity"].iter().any(|it| on_path(it).is_some());
+    let wanted = [
+        ("iproute2", on_path("ip").is_some()),
+        ("postgresql", postgresql),
+        ("podman", runs_images),
+        ("busybox-static", on_path("busybox").is_some()),
+    ];
     let missing: Vec<&str> =
         wanted.iter().filter(|(_, found)| !found).map(|(package, _)| *package).collect();
     if missing.is_empty() {

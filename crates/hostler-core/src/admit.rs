@@ -17,7 +17,8 @@ use crate::view::View;
 pub struct EmptyCluster {
     kinds: Vec<Kind>,
     nodes: usize,
-    retired: usize,
+    /// Changes of nodes that this takes into account.
+    changes: usize,
     /// All nodes, up and free, to place jobs with several roles on trial; made when one comes.
     empty: Option<Capacity>,
 }
@@ -29,10 +30,11 @@ struct Kind {
 }
 
 impl EmptyCluster {
-    /// Counts nodes that were added or retired since the last time.
+    /// Counts nodes that were added, retired or changed since the last time.
     pub fn refresh(&mut self, view: &View<'_>) {
-        if self.retired != view.retired() {
-            *self = EmptyCluster { retired: view.retired(), ..EmptyCluster::default() };
+        let changes = view.retired() + view.refitted();
+        if self.changes != changes {
+            *self = EmptyCluster { changes, ..EmptyCluster::default() };
         }
         // Nodes are never forgotten, so a number that did not change says that nothing did.
         let added = view.nodes().iter().enumerate().skip(self.nodes);
@@ -43,6 +45,7 @@ impl EmptyCluster {
                     && known.gpu_model == node.spec.gpu_model
                     && known.island_gpus == node.spec.island_gpus
                     && known.rack == node.spec.rack
+                    && known.features == node.spec.features
             };
             match self.kinds.iter_mut().find(same) {
                 Some(kind) => kind.count += 1,
@@ -77,7 +80,9 @@ impl EmptyCluster {
         place: &dyn Place,
     ) -> Option<Reason> {
         let alone = spec.gangs.iter().find_map(|gang| self.gang(view, &gang.demand, gang.count));
-        if alone.is_some() || spec.gangs.len() == 1 {
+        // What is kept for a window is not known before it begins.
+        let invited = spec.gangs.iter().any(|gang| gang.demand.window.is_some());
+        if alone.is_some() || invited || spec.gangs.len() == 1 {
             return alone;
         }
         let empty = self.empty.get_or_insert_with(|| empty_cluster(view));
@@ -120,6 +125,9 @@ impl EmptyCluster {
         }
         let wanted = demand.models.set();
         let nodes = view.nodes().iter().filter(|node| !node.retired);
+        if !nodes.clone().any(|node| node.spec.features.cover(demand.needs)) {
+            return Some(Reason::NoSuchFeature);
+        }
         let models = nodes.filter_map(|node| node.spec.gpu_model);
         let model_exists =
             !demand.names_models() || models.into_iter().any(|model| wanted.contains(model));
@@ -149,7 +157,7 @@ fn empty_cluster(view: &View<'_>) -> Capacity {
     view.models().iter().for_each(|model| empty.add_model(model));
     for node in view.nodes() {
         let health = if node.retired { Health::Down } else { Health::Up };
-        empty.add_node(&Node { health, power: Power::On, ..node.clone() });
+        empty.add_node(&Node { health, power: Power::On, kept: None, ..node.clone() });
     }
     empty
 }
@@ -157,6 +165,9 @@ fn empty_cluster(view: &View<'_>) -> Capacity {
 /// Tasks that an empty node of this kind holds.
 fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     let spec = &view.nodes()[kind.example].spec;
+    if !spec.features.cover(demand.needs) {
+        return 0;
+    }
     let per = |has: u32, asked: u32| has.checked_div(asked).unwrap_or(u32::MAX);
     let most = per(spec.cpu.0, demand.cpu.0).min(per(spec.mem.0, demand.mem.0));
     let most = most.min(demand.locality.tasks_per_node());

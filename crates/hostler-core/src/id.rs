@@ -45,6 +45,8 @@ ids! {
     GroupId "group";
     /// A throughput profile.
     ProfileKey "profile";
+    /// A time for which nodes are kept.
+    WindowId "window";
 }
 
 /// A set of GPU models.
@@ -72,5 +74,23 @@ impl ModelSet {
     /// The union of both sets.
     pub const fn with(self, other: ModelSet) -> ModelSet {
         ModelSet(self.0 | other.0)
+    }
+}
+
+/// What nodes can do beyond their sizes, and what jobs need of that. Which bit means what is the
+/// border's business.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Features(pub u32);
+
+impl Features {
+    /// Whether there are none.
+    pub const fn is_none(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether all of `needed` are among these.
+    pub const fn cover(self, needed: Features) -> bool {
+        self.0 & needed.0 == needed.0
     }
 }

@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 
 use crate::ability::Abilities;
+use crate::account::TenantAccount;
 use crate::cluster::{GpuModel, Node, Tenant};
-use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey};
+use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::Job;
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::Profile;
@@ -62,9 +63,24 @@ impl<'a> View<'a> {
         self.state.nodes().get(id.index())
     }
 
+    /// What a tenant used; nothing of one that there is not.
+    pub fn tenant_account(&self, tenant: TenantId) -> TenantAccount {
+        self.state.tenant_account(tenant)
+    }
+
+    /// When the past of tenants was last weighed.
+    pub fn weighed_at(&self) -> Option<Time> {
+        self.state.weighed_at()
+    }
+
     /// Number of nodes that never come back.
     pub fn retired(&self) -> usize {
         self.state.retired()
+    }
+
+    /// Times that a node began to be able to do other things.
+    pub fn refitted(&self) -> usize {
+        self.state.refitted()
     }
 
     /// Last step that changed which nodes or speeds are known: for caches.

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::need::Need;
 use crate::notice::NotifyEvent;
 use crate::shapes;
+use crate::store::StartEnd;
 
 /// A job as people write it: in flags, in a job file, or in the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -37,6 +38,20 @@ pub struct JobRequest {
     /// Folder to run in; one of the job's own when empty.
     #[schema(schema_with = shapes::folder)]
     pub workdir: String,
+    /// What its files are not open for, in octal digits as in `027`; `022` when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(pattern = "^(0?[0-7]{3})?$")]
+    pub umask: String,
+    /// Image of a container to run it in: `docker://NAME`, an archive behind `oci-archive:` or
+    /// `docker-archive:`, or a file or folder that its node has; in none when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(schema_with = shapes::image)]
+    pub image: String,
+    /// What is seen inside of the container besides its own folders: `FROM`, `FROM:TO` or
+    /// `FROM:TO:ro`.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(schema_with = shapes::mounts)]
+    pub mounts: Vec<String>,
     /// GPUs of each task: 0, a fraction below 1, or whole ones.
     #[schema(schema_with = shapes::gpus)]
     pub gpus: f64,
@@ -93,6 +108,10 @@ pub struct JobRequest {
     /// Seconds between the signal to checkpoint or stop and the end by force.
     #[schema(maximum = 3600)]
     pub grace_secs: Option<u64>,
+    /// The reservation that it runs in; outside of all when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]*$")]
+    pub reservation: String,
     /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
     pub checkpoints: bool,
     /// Steps that it will do in all, when it reports progress.
@@ -121,6 +140,9 @@ impl Default for JobRequest {
             slurm: false,
             env: BTreeMap::new(),
             workdir: String::new(),
+            umask: String::new(),
+            image: String::new(),
+            mounts: Vec::new(),
             gpus: 0.0,
             gpu_mem_mib: 0,
             gpu_models: Vec::new(),
@@ -141,6 +163,7 @@ impl Default for JobRequest {
             array_step: None,
             array_limit: None,
             grace_secs: None,
+            reservation: String::new(),
             checkpoints: false,
             steps: None,
             notify: Vec::new(),
@@ -159,14 +182,25 @@ impl JobRequest {
             script: String::new(),
             env: BTreeMap::new(),
             workdir: self.workdir.clone(),
+            umask: self.umask.clone(),
+            image: self.image.clone(),
+            mounts: self.mounts.clone(),
             gpu_models: self.gpu_models.clone(),
             group: self.group.clone(),
+            reservation: self.reservation.clone(),
             after: self.after.clone(),
             notify: self.notify.clone(),
             mail_to: self.mail_to.clone(),
             ..*self
         }
     }
+}
+
+/// The mask of three octal digits, with or without a zero before them; none where it is another text.
+pub fn umask_of(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
+    let sane = digits.len() == 3 && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+    sane.then(|| u32::from_str_radix(digits, 8).ok()).flatten()
 }
 
 /// Whether a field is as it is when nobody names it, and need not be written.
@@ -285,6 +319,8 @@ pub enum HeldBy {
     Array,
     /// Its tenant uses all GPUs of its quota.
     Quota,
+    /// Its tenant has used up the GPU hours of its budget.
+    Budget,
 }
 
 /// What people are told about a job.
@@ -331,13 +367,49 @@ pub struct JobView {
     pub array_index: Option<u32>,
     /// First job of its array.
     pub array_of: Option<u32>,
+    /// The first task that failed in its last stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_rank: Option<u32>,
+    /// Its starts, the newest of many, in order; not in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<StartView>,
     /// What was asked for; in lists, without the environment and the script.
     pub request: JobRequest,
+}
+
+/// What people are told about one start of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StartView {
+    /// How often it had been started before.
+    pub restart: u32,
+    /// When it began, in seconds since the epoch.
+    pub started: f64,
+    /// When it ended.
+    pub ended: Option<f64>,
+    /// How it ended.
+    pub end: Option<StartEnd>,
+    /// Exit code of the first task that failed, else of rank 0; 128 + signal when killed by one.
+    pub exit_code: Option<i32>,
+    /// The first task that failed.
+    pub failed_rank: Option<u32>,
+    /// Its nodes.
+    pub nodes: Vec<String>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_has_three_octal_digits() {
+        assert_eq!(
+            (umask_of("027"), umask_of("0077"), umask_of("777")),
+            (Some(23), Some(63), Some(511))
+        );
+        for wrong in ["", "27", "028", "1022", "00022", "+22", "0o22"] {
+            assert_eq!(umask_of(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn indices_of_arrays_are_found_by_first_and_step() {

@@ -1,5 +1,11 @@
 //! Bounds of the live scheduler, each with the reason for its number.
 
+/// Characters of a note by which an admin says why.
+pub const NOTE_CHARS_MAX: usize = 256;
+
+/// Days of a period of a budget, where nobody says otherwise: about a month.
+pub const BUDGET_DAYS_DEFAULT: u32 = 30;
+
 /// Bytes of one message between agent and daemon: a start order with a full environment fits.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
@@ -44,8 +50,17 @@ pub const LEASES_MAX: usize = 8192;
 /// Bytes of the names by which an agent is told from its copies: two numbers and a path.
 pub const INSTANCE_BYTES_MAX: usize = 1024;
 
+/// Words by which an agent says what it can do: a few for each release.
+pub const ABILITIES_MAX: usize = 64;
+
+/// Bytes of each of them.
+pub const ABILITY_BYTES_MAX: usize = 64;
+
 /// Bytes of the version of an agent, as `1.2.3-rc.1`.
 pub const VERSION_BYTES_MAX: usize = 64;
+
+/// Folders that a job sees inside of its container besides its own.
+pub const MOUNTS_MAX: usize = 64;
 
 /// Jobs that one array submits: they enter the log in one transaction.
 pub const ARRAY_JOBS_MAX: u32 = 10_000;
@@ -113,6 +128,15 @@ pub const OUTPUT_ANSWER_SECS_MAX: u64 = 10;
 
 /// Connections that the server holds at a time: agents of a large cluster and as many people.
 pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// Connections of users of the daemon's machine by its socket, besides those.
+pub const LOCAL_CONNECTIONS_MAX: usize = 4096;
+
+/// Those of one user: scripts that submit side by side, and a few terminals.
+pub const LOCAL_CONNECTIONS_PER_USER_MAX: usize = 512;
+
+/// Users of the daemon's machine whose names are remembered for a minute.
+pub const NAMES_KEPT: usize = 4096;
 
 /// Seconds for TLS and the head of a request: who is slower takes the place of somebody else.
 pub const HEAD_SECS_MAX: u64 = 20;
@@ -236,6 +260,14 @@ pub const SNAPSHOT_FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Bytes of a store of which a snapshot is taken at a stop, too: some seconds of work.
 pub const SNAPSHOT_AT_STOP_BYTES_MAX: u64 = 512 << 20;
+
+/// Starts of a job of which it is known where they were and how they ended: agents keep the output
+/// of the newest leases only, too.
+pub const STARTS_MAX: usize = 32;
+
+/// Names of nodes in all of them: one start of the largest gang. All are written whenever one
+/// begins or ends.
+pub const START_NODES_MAX: usize = 4096;
 
 /// Stays that are kept of a job, each by itself; the oldest of more are counted together. All of
 /// them are written whenever one begins or ends.

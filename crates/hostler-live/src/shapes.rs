@@ -5,7 +5,7 @@
 use utoipa::openapi::schema::{AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder};
 use utoipa::openapi::{Schema, Type};
 
-use crate::limits::{AFTER_MAX, COMMAND_BYTES_MAX, SELECTIONS_MAX};
+use crate::limits::{AFTER_MAX, COMMAND_BYTES_MAX, MOUNTS_MAX, SELECTIONS_MAX};
 
 /// Text that can be handed to a program.
 const WORD: &str = r"^[^\u0000]*$";
@@ -43,6 +43,29 @@ pub fn variables() -> Schema {
 pub fn folder() -> Schema {
     let words = "Folder to run in, from `/` on; one of the job's own when empty.";
     word().pattern(Some(r"^(/[^\u0000]*)?$")).description(Some(words)).build().into()
+}
+
+/// Image of a container.
+pub fn image() -> Schema {
+    let words = "Image of a container to run it in: `docker://NAME`, an archive behind \
+                 `oci-archive:` or `docker-archive:`, or a file or folder that its node has, from \
+                 `/` on; in none when empty.";
+    let pattern = r"^(docker://[A-Za-z0-9][A-Za-z0-9._:/@+-]*|((oci|docker)-archive:)?/[^:,\u0000-\u001f\u007f-\u009f]*)?$";
+    word().pattern(Some(pattern)).description(Some(words)).build().into()
+}
+
+/// What is seen inside of a container.
+pub fn mounts() -> Schema {
+    let path = r"/[^:,\u0000-\u001f\u007f-\u009f]*";
+    let one = word().pattern(Some(format!("^{path}(:{path})?(:(ro|rw))?$")));
+    let list = ArrayBuilder::new()
+        .description(Some(
+            "What is seen inside of the container besides the job's own folders; only with an \
+             image.",
+        ))
+        .items(one.examples(["/data", "/data:ro", "/home/me/data:/data:ro"]).build())
+        .max_items(Some(MOUNTS_MAX));
+    list.build().into()
 }
 
 /// GPUs of one task.

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 
+use crate::image::{Mount, Runtime};
+use crate::person::Person;
+
 /// Version of this protocol. It counts up when an agent of the release before could take a message
 /// for something else.
 pub const PROTOCOL: u32 = 2;
@@ -163,6 +166,19 @@ pub struct Machine {
     /// Which of all agents that may show this node's token it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
+    /// What its agent can do that not every release could, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abilities: Vec<String>,
+    /// Programs that run images of containers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Runtime>,
+}
+
+impl Machine {
+    /// Whether its agent has an ability.
+    pub fn can(&self, ability: &str) -> bool {
+        self.abilities.iter().any(|able| able == ability)
+    }
 }
 
 /// What tells an agent from one whose folder is a copy.
@@ -247,6 +263,19 @@ pub struct StartOrder {
     /// A script that is run in place of the first word of the command; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub script: String,
+    /// Whose job it is, as machines know people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
+    /// What its files are not open for, as `umask` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
+    /// The image of the container that it runs in; empty when it runs in none. Only for agents that
+    /// know what that is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
+    /// What is seen inside of the container besides the job's own folders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
 }
 
 /// One task of a start order.

@@ -42,7 +42,7 @@ fn cluster(nodes: &[Shape]) -> Capacity {
             gpus,
             island_gpus: 4,
             rack,
-            base_watts: 0,
+            ..NodeSpec::default()
         };
         let node = NodeId(at as u32);
         Event::NodeUp { node, spec }

@@ -1,12 +1,15 @@
 //! The command line.
 
 mod array;
+mod images;
 mod live;
 mod notices;
 mod rehearse;
+mod reservation;
 mod store;
 mod submit;
 mod usage;
+mod user;
 mod values;
 
 use std::path::PathBuf;
@@ -18,13 +21,16 @@ use hostler_live::agent::progress::gpu_milli;
 use hostler_sim::scenario::PairSource;
 
 pub use array::Array;
+pub use images::*;
 pub use live::*;
 pub use notices::*;
 pub use rehearse::*;
+pub use reservation::*;
 pub use store::*;
 pub use submit::*;
 pub use usage::*;
-pub use values::{grace, seconds};
+pub use user::*;
+pub use values::{grace, mebibytes, seconds};
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.
 #[derive(Debug, Parser)]
@@ -499,8 +505,8 @@ pub struct Agent {
     /// Cores to offer; all by default.
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
-    /// Memory to offer in MiB; all by default.
-    #[arg(long, value_name = "MIB")]
+    /// Memory to offer in MiB, or as in 64G; all by default.
+    #[arg(long, value_name = "MIB", alias = "mem", value_parser = values::mebibytes)]
     pub mem_mib: Option<u32>,
     /// Rack of the node.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -511,6 +517,8 @@ pub struct Agent {
     pub fake_gpus: Option<FakeGpus>,
     #[command(flatten)]
     pub users: JobUserOptions,
+    #[command(flatten)]
+    pub images: ImageOptions,
     /// Folder for checkpoints that all nodes share; one of this node by default.
     #[arg(long, value_name = "DIR")]
     pub checkpoints: Option<PathBuf>,

@@ -232,6 +232,8 @@ mod tests {
             energy_kwh: None,
             array_index: None,
             array_of: None,
+            failed_rank: None,
+            starts: Vec::new(),
             request: JobRequest { gpus: 1.0, ..JobRequest::default() },
         }
     }

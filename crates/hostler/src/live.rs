@@ -1,10 +1,11 @@
 //! What commands that talk to a daemon have in common: the way to it, and how things are shown.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use hostler_live::client::{Access, Client, credentials_file};
+use hostler_live::client::{Access, Client, USUAL_SOCKET, credentials_file};
 use hostler_live::job::{HeldBy, JobState, JobView};
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -17,7 +18,7 @@ pub fn client() -> Result<Client> {
 /// Where that is, and what is shown there.
 pub fn access() -> Result<Access> {
     let file = credentials_file(variable);
-    Ok(Access::find(variable, file.as_deref())?)
+    Ok(Access::find(variable, file.as_deref(), Path::new(USUAL_SOCKET))?)
 }
 
 /// A variable of the environment.
@@ -95,6 +96,7 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
         Some(HeldBy::Nodes) => "nodes",
         Some(HeldBy::Array) => "array",
         Some(HeldBy::Quota) => "quota",
+        Some(HeldBy::Budget) => "budget",
     };
     format!("{}:{by}", state_name(state))
 }
@@ -107,11 +109,13 @@ pub fn ending(job: &JobView) -> String {
     }
 }
 
-/// An exit code, or the name of the signal that it stands for.
+/// An exit code with what it means by custom, or the name of the signal that it stands for.
 pub fn exit_words(code: i32) -> String {
-    match signal_name(code - 128) {
-        Some(name) => format!("killed by {name}"),
-        None => format!("exit {code}"),
+    match (code, signal_name(code - 128)) {
+        (_, Some(name)) => format!("killed by {name}"),
+        (126, None) => "exit 126, not executable".to_owned(),
+        (127, None) => "exit 127, command not found".to_owned(),
+        (code, None) => format!("exit {code}"),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::EmptyCluster;
 use crate::event::Event;
-use crate::id::{ModelId, NodeId};
+use crate::id::{Features, ModelId, NodeId};
+use crate::reason::Reason;
 use crate::testkit::*;
+use crate::units::Milli;
 use crate::view::View;
 
 /// What the empty cluster objects to a job.
@@ -90,6 +92,25 @@ fn nodes_that_join_count_and_those_that_retire_do_not() {
     assert!(!objects(&world, "gpus 3") && objects(&world, "gpus 2 + gpus 4"));
     world.step(3, vec![Event::NodeRetired { node: NodeId(1) }], vec![]);
     assert!(objects(&world, "gpus 1"));
+}
+
+#[test]
+fn what_no_node_can_do_is_told_and_may_change() {
+    let mut world = World::of("2 features 1 | 4");
+    let mut empty = EmptyCluster::default();
+    let mut objection = |world: &World, job: &str| {
+        let view = View::new(world.state());
+        empty.refresh(&view);
+        empty.objection(&view, &asks(job), &FirstFit)
+    };
+    assert_eq!(objection(&world, "gpus 2 needs 1"), None);
+    let gpu = Milli(3000);
+    assert_eq!(objection(&world, "gpus 3 needs 1"), Some(Reason::NodeTooSmall { gpu }));
+    assert_eq!(objection(&world, "gpus 1 needs 3"), Some(Reason::NoSuchFeature));
+    let features = Features(3);
+    world.step(1, vec![Event::FeaturesChanged { node: NodeId(1), features }], vec![]);
+    assert_eq!(objection(&world, "gpus 3 needs 1"), None);
+    assert_eq!(objection(&world, "gpus 1 needs 3"), None);
 }
 
 #[test]

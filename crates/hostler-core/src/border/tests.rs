@@ -6,7 +6,7 @@ use super::check;
 use crate::cluster::{NodeSpec, Tenant};
 use crate::event::Event;
 use crate::gate::{After, AfterWhen};
-use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
+use crate::id::{Features, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::JobSpec;
 use crate::limits::{
     AFTER_PER_JOB_MAX, JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX, MODELS_MAX, TASKS_PER_JOB_MAX,
@@ -78,6 +78,7 @@ fn nodes_are_known_and_come_back_as_they_were() {
         Event::NodeDown { node },
         Event::NodeRetired { node },
         Event::NodeDrain { node, draining: true },
+        Event::FeaturesChanged { node, features: Features(1) },
         Event::PowerChanged { node, power: crate::cluster::Power::On },
     ] {
         assert_eq!(says(event), "no node 2");

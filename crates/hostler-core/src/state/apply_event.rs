@@ -10,7 +10,7 @@ use crate::cluster::{Health, Node, NodeSpec, Power, Share};
 use crate::decision::StopWhy;
 use crate::event::{Event, Outcome};
 use crate::gate::Gates;
-use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId, ProfileKey};
+use crate::id::{DeviceId, Features, JobId, LeaseId, ModelId, NodeId, ProfileKey};
 use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
 use crate::limits::{
     DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, PACKED_FAILURES_MAX, START_FAILURES_MAX,
@@ -31,7 +31,9 @@ impl ClusterState {
         if woken {
             self.wake_at = None;
         }
-        self.resume_paused() || woken
+        let resumed = self.resume_paused();
+        let paid = self.pass_budgets();
+        self.pass_windows() || paid || resumed || woken
     }
 
     /// Takes one fact in.
@@ -42,11 +44,13 @@ impl ClusterState {
                 assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
                 self.tenant_added(*tenant);
+                self.budget_changed(*tenant, false);
             }
             Event::TenantChanged { tenant, spec } => {
                 assert!(spec.weight > 0, "something is due to every tenant");
-                self.tenants[tenant.index()] = spec.clone();
+                let before = std::mem::replace(&mut self.tenants[tenant.index()], spec.clone());
                 self.note_change();
+                self.budget_changed(*tenant, before.budget.is_some());
                 self.quota_changed(*tenant);
             }
             Event::AbilitiesChanged { abilities } => {
@@ -56,7 +60,10 @@ impl ClusterState {
             Event::NodeUp { node, spec } => self.node_up(*node, spec, watch),
             Event::NodeDown { node } => self.node_down(*node, watch),
             Event::NodeRetired { node } => self.node_retired(*node, watch),
+            Event::FeaturesChanged { node, features } => self.features_changed(*node, *features),
             Event::NodeDrain { node, draining } => self.node_drain(*node, *draining, watch),
+            Event::WindowSet { window, spec } => self.window_set(*window, spec),
+            Event::WindowEnded { window } => self.window_ended(*window),
             Event::PowerChanged { node, power } => self.power_changed(*node, *power, watch),
             Event::Submitted { job, spec } => self.submitted(*job, spec, watch),
             Event::LeasesSkipped { next } => self.leases.skip_to(next.0),
@@ -144,6 +151,7 @@ impl ClusterState {
             first_device: DeviceId(self.next_device),
             leases: Vec::new(),
             retired: false,
+            kept: None,
         };
         self.next_device += spec.gpus;
         self.node_held.push([0; 2]);
@@ -191,6 +199,25 @@ impl ClusterState {
         }
         self.retired += 1;
         self.note_catalogue();
+        self.look_at_waiting_anew();
+    }
+
+    /// What a node can do is another thing now; what runs there stays.
+    fn features_changed(&mut self, id: NodeId, features: Features) {
+        let node = &mut self.nodes[id.index()];
+        if std::mem::replace(&mut node.spec.features, features) == features {
+            self.stale_events += 1;
+            return;
+        }
+        self.refitted += 1;
+        self.note_catalogue();
+        self.capacity.set_features(id, features);
+        self.reconsider_set_aside();
+        self.look_at_waiting_anew();
+        self.journal.push(Change::Freed(id));
+    }
+
+    fn look_at_waiting_anew(&mut self) {
         for id in &self.pending {
             let job = self.jobs.get_mut(id.0).expect("a waiting job is not over");
             job.reason = Reason::New;
@@ -424,6 +451,7 @@ impl ClusterState {
             StopWhy::Cancelled => self.finish(lease.job, Ending::Cancelled, watch),
             StopWhy::TimeLimit => self.finish(lease.job, Ending::TimedOut, watch),
             StopWhy::NodeFailed => self.requeue(lease.job, Reason::NodeFailed),
+            StopWhy::Evicted => self.requeue(lease.job, Reason::Evicted),
             StopWhy::NoAnswer => {
                 if one_failure_too_many(job, &lease.placement) {
                     self.finish(lease.job, Ending::Failed, watch);

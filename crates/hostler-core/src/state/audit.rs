@@ -34,6 +34,8 @@ impl ClusterState {
             );
         }
         assert_eq!(self.gates, self.derive_gates(), "the book of gates is off");
+        let held: Vec<u64> = self.accounts.iter().map(|account| account.held).collect();
+        assert_eq!(held, self.derive_held(), "what tenants hold is off");
         self.audit_bookings();
     }
 
@@ -64,6 +66,7 @@ impl ClusterState {
             assert_eq!(self.node_held[node.id.index()], [cpu, mem], "{:?}: held is off", node.id);
             assert_eq!(free.cpu.0 + cpu, node.spec.cpu.0, "{:?}: CPU does not add up", node.id);
             assert_eq!(free.mem.0 + mem, node.spec.mem.0, "{:?}: memory does not add up", node.id);
+            assert_eq!(free.features, node.spec.features, "{:?}: its features are off", node.id);
             let kept: BTreeSet<_> = node.leases.iter().copied().collect();
             assert_eq!(kept, leases, "{:?}: its leases are off", node.id);
             let first = node.first_device.0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cluster::{GpuModel, NodeSpec, Share};
 use crate::event::{Event, Outcome};
-use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
+use crate::id::{DeviceId, Features, JobId, LeaseId, ModelId, NodeId};
 use crate::job::{Demand, Gang, JobKind, JobSpec, Role};
 use crate::placement::{Part, Placement, Slice};
 use crate::units::{Mib, Milli, Span, Time};
@@ -39,6 +39,7 @@ pub(crate) fn node_spec(id: u32, gpus: u32) -> NodeSpec {
         island_gpus: 0,
         rack: 0,
         base_watts: 200,
+        features: Features::default(),
     }
 }
 

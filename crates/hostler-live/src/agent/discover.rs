@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::thread::available_parallelism;
 
 use super::gpus::Gpus;
+use crate::image;
 use crate::wire::Machine;
 
 /// What people may say about a machine instead of letting it be found.
@@ -36,6 +37,8 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         gpus: kind.count,
         rack: said.rack,
         instance: None,
+        abilities: vec![image::ABILITY.to_owned()],
+        runtimes: Vec::new(),
     }
 }
 

@@ -9,6 +9,7 @@
 //! <data>/leases/<id>/order.json, script, pids.json, end.json, socket, stdout-<rank>.<n>
 //! <data>/jobs/<job>/          folder of a job that names none
 //! <data>/checkpoints/<job>/   HOSTLER_CHECKPOINT_DIR
+//! <data>/images/<user>/       what the program that runs images keeps for a user
 //! ```
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -99,6 +100,11 @@ impl DataFolder {
         self.path.join("jobs").join(job.0.to_string())
     }
 
+    /// Where what runs images keeps its things for a user.
+    pub fn images(&self, uid: u32) -> PathBuf {
+        self.path.join("images").join(uid.to_string())
+    }
+
     /// The highest job that has a folder here. A folder for checkpoints of all machines does not
     /// count: who may write there is not known.
     pub fn last_job(&self) -> Option<JobId> {
@@ -155,6 +161,11 @@ impl LeaseFolder {
     /// Millijoules that it used so far.
     pub fn energy(&self) -> PathBuf {
         self.file("energy.json")
+    }
+
+    /// The script that travels with the job.
+    pub fn script(&self) -> PathBuf {
+        self.file("script")
     }
 
     /// Where the job tells its progress.

@@ -19,6 +19,8 @@ use hostler_core::id::LeaseId;
 use super::core::AgentInput;
 use super::energy;
 use super::folder::{self, DataFolder, LeaseFolder, read_json, write_json};
+use super::image::{Container, FOLDERS, Found, ImageSettings};
+use super::refusal::{is_refusal, refused};
 use super::script;
 use super::shell::Incoming;
 use super::shim::{Remnants, ShimOrder, kill_remnants};
@@ -39,6 +41,8 @@ pub struct JobSettings {
     pub users: JobUsers,
     /// The number of the only tenant whose jobs are started.
     pub only_tenant: Option<u32>,
+    /// How images are run.
+    pub images: ImageSettings,
     /// Folder for checkpoints that all machines share.
     pub checkpoints: Option<PathBuf>,
     /// Bytes of one file of output.
@@ -52,6 +56,7 @@ impl Default for JobSettings {
         JobSettings {
             users: JobUsers::Own,
             only_tenant: None,
+            images: ImageSettings::default(),
             checkpoints: None,
             segment_bytes: OUTPUT_SEGMENT_BYTES,
             segments_max: OUTPUT_SEGMENTS_MAX,
@@ -66,6 +71,10 @@ pub(super) struct Launcher {
     /// Last words of shims.
     pub log: File,
     pub jobs: JobSettings,
+    /// What runs images here.
+    pub runtimes: Vec<Found>,
+    /// Whether there is a device for each GPU.
+    pub has_devices: bool,
     pub cgroup: Option<PathBuf>,
     pub mps_pipes: Option<PathBuf>,
     pub inbox: mpsc::Sender<Incoming>,
@@ -79,8 +88,11 @@ impl Launcher {
         let spawned = tokio::task::spawn_blocking(move || launcher.spawn(order)).await;
         match spawned.map_err(io::Error::other).and_then(|inner| inner) {
             Ok(child) => self.watch(lease, Some(child), woken).await,
+            Err(fault) if is_refusal(&fault) => {
+                self.seen(lease, Stage::Impossible { fault: fault.to_string() }).await;
+            }
             Err(fault) => {
-                // Nothing of the job's own was needed so far but its tenant.
+                // Nothing of the job's own was needed so far but its tenant and person.
                 let of_machine = fault.kind() != io::ErrorKind::InvalidInput;
                 let fault = format!("cannot start lease {}: {fault}", lease.0);
                 self.seen(lease, Stage::NotStarted { fault, of_machine }).await;
@@ -150,7 +162,7 @@ impl Launcher {
             let fault = "jobs of its tenant could read the secrets of the daemon there";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
-        let user = self.jobs.users.of(order.tenant)?;
+        let user = self.jobs.users.of(&order)?;
         script::place(&mut order, folder, user.as_ref())?;
         let shared = self.jobs.checkpoints.clone().unwrap_or_else(|| self.data.checkpoints());
         let checkpoint_dir = shared.join(order.job.0.to_string());
@@ -162,8 +174,16 @@ impl Launcher {
         } else if Path::new(&order.workdir).is_absolute() {
             PathBuf::from(&order.workdir)
         } else {
-            let fault = format!("its folder `{}` is not named from `/` on", order.workdir);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+            return Err(refused(format!(
+                "its folder `{}` is not named from `/` on",
+                order.workdir
+            )));
+        };
+        let container = match order.image.is_empty() {
+            true => None,
+            false => {
+                Some(self.container(&order, folder, user.as_ref(), [&workdir, &checkpoint_dir])?)
+            }
         };
         Ok(ShimOrder {
             workdir,
@@ -177,8 +197,34 @@ impl Launcher {
             mps_pipes: self.mps_pipes.clone(),
             segment_bytes: self.jobs.segment_bytes,
             segments_max: self.jobs.segments_max,
+            container,
             order,
         })
+    }
+
+    /// The container of an order, with the folders of its job in it. What runs it keeps its own
+    /// things by user: none can change the image of another.
+    fn container(
+        &self,
+        order: &StartOrder,
+        folder: &LeaseFolder,
+        user: Option<&JobUser>,
+        folders: [&Path; 2],
+    ) -> io::Result<Container> {
+        let uid = user.map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+        let images = self.data.images(uid);
+        let mut container =
+            Container::of(order, &self.runtimes, &self.jobs.images.args, images.clone())?;
+        container.has_devices = self.has_devices;
+        give(&images, user)?;
+        FOLDERS.iter().try_for_each(|name| give(&images.join(name), user))?;
+        folders.into_iter().for_each(|path| container.show(path));
+        container.show(&folder.socket());
+        if folder.script().exists() {
+            container.show(&folder.script());
+        }
+        self.mps_pipes.iter().for_each(|pipes| container.show(pipes));
+        Ok(container)
     }
 
     /// The agent's own `PATH`, or the usual one for another user: root's names folders that others
@@ -224,6 +270,11 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
     let remnants = remnants.filter(|remnants| remnants.is_of(folder));
     if !remnants.is_none_or(|remnants| kill_remnants(&remnants)) {
         return Err(io::Error::other("processes of a killed shim do not end"));
+    }
+    if let Some(shim) = read_json::<ShimOrder>(&folder.order())
+        && let Some(container) = &shim.container
+    {
+        container.clean(&shim);
     }
     write_json(&folder.end(), &interrupted(), true)?;
     Ok(Some(measured(interrupted(), folder)))

@@ -13,13 +13,16 @@ mod energy;
 mod environment;
 pub mod folder;
 pub mod gpus;
+pub mod image;
 mod journal;
 mod launch;
+mod login_limits;
 mod mps;
 pub mod output;
 pub mod place;
 mod processes;
 pub mod progress;
+mod refusal;
 mod room;
 mod sampling;
 mod script;
@@ -128,6 +131,9 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     let journal = Journal::open(&data.journal()).map_err(cannot)?;
     let mut machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
     machine.instance = Some(data.instance().map_err(cannot)?);
+    machine.abilities.extend(jobs.users.ability());
+    let found = image::find(&jobs.images.programs, &std::env::var("PATH").unwrap_or_default());
+    machine.runtimes = found.iter().map(image::Found::runtime).collect();
     tracing::info!(?machine, "agent");
     let (inbox, incoming) = mpsc::channel(INBOX_MAX);
     let _shims = Aborts(shims::listen(&data.agent_socket(), inbox.clone()).map_err(cannot)?);
@@ -135,7 +141,16 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     data.last_job().into_iter().for_each(|job| core.has_files_of(job));
     let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
     let (folder, leases) = (data.path().to_owned(), data.path().join("leases"));
-    let launcher = Launcher { data, log, jobs, cgroup, mps_pipes, inbox: inbox.clone() };
+    let launcher = Launcher {
+        data,
+        log,
+        jobs,
+        runtimes: found,
+        has_devices: !matches!(gpus, Gpus::Fake(_)),
+        cgroup,
+        mps_pipes,
+        inbox: inbox.clone(),
+    };
     let gpus = Arc::new(gpus);
     let measuring = energy::measure(gpus.clone(), leases.clone(), inbox.clone());
     let _measuring = Aborts(tokio::spawn(measuring));

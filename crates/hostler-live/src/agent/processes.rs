@@ -55,6 +55,15 @@ pub fn catches(pid: u32, signal: Signal) -> bool {
     signals(&pid.to_string(), "SigCgt:") & (1 << (signal.as_raw() - 1)) != 0
 }
 
+/// Whether a process is the first of a namespace of its own, which the kernel spares from signals
+/// that it does not handle.
+pub fn is_first(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    let numbers: Vec<&str> = numbers.split_whitespace().collect();
+    numbers.len() > 1 && numbers.last() == Some(&"1")
+}
+
 /// The signals that this process ignores; the first is the lowest bit.
 pub fn ignored() -> u64 {
     signals("self", "SigIgn:")

@@ -22,7 +22,7 @@ pub(super) fn place(
     if order.script.is_empty() {
         return Ok(());
     }
-    let path = folder.file("script");
+    let path = folder.script();
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o500).open(&path)?;
     file.write_all(order.script.as_bytes())?;
     if let Some(user) = user.filter(|user| user.uid != rustix::process::geteuid().as_raw()) {

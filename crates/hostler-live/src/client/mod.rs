@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-pub use access::{Access, Server, credentials_file};
+pub use access::{Access, Server, USUAL_SOCKET, credentials_file};
 use connection::Connection;
 
 use crate::api::{PREFIX, Problem};

@@ -7,11 +7,13 @@ use hostler_core::id::{LeaseId, NodeId, TenantId};
 use super::jobs::{require, unknown_job};
 use super::recover::usable;
 use super::request::{check_name, invalid};
+use super::tokens::{is_local, local_hash};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
 use crate::driver::OutputRead;
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
-use crate::store::{JobFacts, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow};
-use crate::wire::Stream;
+use crate::person::{Person, is_account_name};
+use crate::reservation::DrainRequest;
+use crate::store::{JobRow, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow, starts};
 
 impl Host {
     /// Does what somebody wants, or says why not and changes nothing.
@@ -38,13 +40,28 @@ impl Host {
             Command::ChangeMany { action, jobs } => {
                 return self.desk.change_many(slot, by, action, &jobs);
             }
-            Command::ReadOutput { job, rank, stream, offset } => {
-                return self.read_output(slot, by, job, rank, stream, offset);
+            Command::ReadOutput { job, rank, stream, offset, start } => {
+                let read = OutputRead {
+                    slot,
+                    lease: LeaseId(0),
+                    node: String::new(),
+                    rank,
+                    stream,
+                    offset,
+                };
+                return self.read_output(by, job, start, read);
             }
             Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
-            Command::Drain { node, draining } => {
+            Command::Reserve(request) => {
+                Answer::Reservation(Box::new(self.desk.reserve(by, *request)?))
+            }
+            Command::Unreserve { name } => {
+                self.desk.unreserve(by, &name)?;
+                Answer::Done
+            }
+            Command::Drain { node, draining, how } => {
                 require(by, &[Role::Admin])?;
-                self.drain_node(&node, draining)?;
+                self.drain_node(&node, draining, how)?;
                 Answer::Node(Box::new(self.node(&node).expect("drained just now")))
             }
             Command::SetPolicy { settings } => {
@@ -58,7 +75,7 @@ impl Host {
                 let tenant = Box::new(self.tenant(&name).expect("set just now"));
                 Answer::Tenant { tenant, is_new }
             }
-            Command::CreateToken { hash, role, tenant, name, one_time } => {
+            Command::CreateToken { hash, role, tenant, name, one_time, person } => {
                 require(by, &[Role::Admin])?;
                 check_name("name", &name)?;
                 if role == Role::Agent && !one_time {
@@ -67,7 +84,16 @@ impl Host {
                 if self.desk.tenants.get(&tenant).is_none() {
                     self.desk.set_tenant(&tenant, TenantQuota::default())?;
                 }
-                self.desk.add_token(hash, role, tenant, name, one_time)?
+                let token = NewRow { role, tenant, name, one_time, person };
+                self.desk.add_token(|_| hash, token)?
+            }
+            Command::SetUser { name, role, tenant } => {
+                require(by, &[Role::Admin])?;
+                self.desk.set_user(name, role, tenant)?
+            }
+            Command::RemoveUser { name } => {
+                require(by, &[Role::Admin])?;
+                self.desk.remove_user(&name)?
             }
             Command::RevokeToken { token } => {
                 require(by, &[Role::Admin])?;
@@ -80,41 +106,38 @@ impl Host {
         Ok(())
     }
 
-    fn drain_node(&mut self, name: &str, draining: bool) -> Result<(), HostError> {
+    fn drain_node(
+        &mut self,
+        name: &str,
+        draining: bool,
+        how: DrainRequest,
+    ) -> Result<(), HostError> {
         let Some(row) = self.desk.node_row(name).cloned() else {
             return Err(HostError::Unknown { what: "node", name: name.to_owned() });
         };
         let id = NodeId(row.id);
+        self.desk.note_drain(&row, draining, how)?;
         self.desk.put_node(NodeRow { draining, ..row });
         self.driver.drain(&mut self.desk, id);
         Ok(())
     }
 
+    /// Has a piece of output read from the node that the task was on.
     fn read_output(
         &mut self,
-        slot: u64,
         by: &Principal,
         id: u32,
-        rank: u32,
-        stream: Stream,
-        offset: i64,
+        start: Option<u32>,
+        read: OutputRead,
     ) -> Result<(), HostError> {
         let row = match self.desk.jobs.get(&id) {
             Some(live) => Some(live.row.clone()),
             None => self.desk.store.job(id)?,
         };
         let row = row.filter(|row| by.sees(&row.tenant)).ok_or_else(|| unknown_job(id))?;
-        let Some(lease) = row.facts.lease else {
-            let fault = match row.ended {
-                Some(_) => "the job is over and never started; `hostler show` says why",
-                None => "the job has not started yet",
-            };
-            return Err(HostError::NoOutput { fault: fault.to_owned() });
-        };
-        let node = node_of(&row.facts, rank)
-            .ok_or_else(|| HostError::NoOutput { fault: format!("it has no task {rank}") })?;
-        let read = OutputRead { slot, lease: LeaseId(lease), node, rank, stream, offset };
-        self.driver.read_output(&mut self.desk, read)
+        let (lease, node) =
+            place_of(&row, start, read.rank).map_err(|fault| HostError::NoOutput { fault })?;
+        self.driver.read_output(&mut self.desk, OutputRead { lease, node, ..read })
     }
 }
 
@@ -151,7 +174,7 @@ impl Desk {
         let before = self.tenants.get(name).and_then(|tenant| tenant.row.quota.weight);
         quota.weight = quota.weight.or(before);
         let (weight, gpus_max) = (quota.weight.unwrap_or(1), quota.gpus_max);
-        let spec = Tenant { name: name.into(), weight, gpus_max };
+        let spec = Tenant { name: name.into(), weight, gpus_max, budget: quota.budget() };
         let id = known.unwrap_or(self.tenants.len() as u32);
         let tenant = TenantId(id);
         match known {
@@ -167,18 +190,17 @@ impl Desk {
 
     fn add_token(
         &mut self,
-        hash: String,
-        role: Role,
-        tenant: String,
-        name: String,
-        one_time: bool,
+        hash: impl FnOnce(u32) -> String,
+        token: NewRow,
     ) -> Result<Answer, HostError> {
         if self.tokens.len() >= TOKENS_MAX {
             return Err(invalid("token", format!("there are {TOKENS_MAX} already")));
         }
         let id = self.tokens.next_id();
         let created = self.now.0;
-        let token = TokenRow { id, hash, role, tenant, name, created, revoked: None, one_time };
+        let (hash, revoked) = (hash(id), None);
+        let NewRow { role, tenant, name, one_time, person } = token;
+        let token = TokenRow { id, hash, role, tenant, name, created, revoked, one_time, person };
         self.draft.rows.push(Row::Token(token.clone()));
         self.tokens.put(token);
         Ok(Answer::Token(id))
@@ -188,7 +210,9 @@ impl Desk {
         let Some(token) = self.tokens.get(id) else {
             return Err(HostError::Unknown { what: "token", name: id.to_string() });
         };
-        let lets_in = |token: &TokenRow| token.role == Role::Admin && token.revoked.is_none();
+        let lets_in = |token: &TokenRow| {
+            token.role == Role::Admin && token.revoked.is_none() && !is_local(token)
+        };
         if lets_in(token) && self.tokens.iter().filter(|token| lets_in(token)).count() == 1 {
             return Err(HostError::LastAdmin { token: id });
         }
@@ -220,7 +244,38 @@ impl Desk {
         self.draft.rows.push(Row::Token(spent.clone()));
         let tenant = spent.tenant.clone();
         self.tokens.put(spent);
-        self.add_token(hash, Role::Agent, tenant, node, false)
+        let (role, one_time, person) = (Role::Agent, false, None);
+        self.add_token(|_| hash, NewRow { role, tenant, name: node, one_time, person })
+    }
+
+    /// Lets a user of the daemon's machine in; what was said of the same one before is over.
+    fn set_user(&mut self, name: String, role: Role, tenant: String) -> Result<Answer, HostError> {
+        if !is_account_name(&name) {
+            let fault = format!("`{}` is no name of an account", name.escape_debug());
+            return Err(invalid("name", fault));
+        }
+        if role == Role::Agent {
+            return Err(invalid(
+                "role",
+                "agents have tokens; use user, viewer or admin".to_owned(),
+            ));
+        }
+        if self.tenants.get(&tenant).is_none() {
+            return Err(HostError::Unknown { what: "tenant", name: tenant });
+        }
+        if self.tokens.of_user(&name).is_some() {
+            self.remove_user(&name)?;
+        }
+        let hashed = name.clone();
+        let token = NewRow { role, tenant, name, one_time: false, person: None };
+        self.add_token(|id| local_hash(&hashed, id), token)
+    }
+
+    fn remove_user(&mut self, name: &str) -> Result<Answer, HostError> {
+        let Some(id) = self.tokens.of_user(name).map(|token| token.id) else {
+            return Err(HostError::Unknown { what: "user", name: name.to_owned() });
+        };
+        self.revoke(id)
     }
 
     /// Two machines with one name would end each other's jobs: a second one has to wait until a
@@ -233,12 +288,37 @@ impl Desk {
     }
 }
 
-/// The node that a task ran on last: ranks are given in order of nodes.
-fn node_of(facts: &JobFacts, rank: u32) -> Option<String> {
-    let mut first = 0;
-    let at = facts.tasks.iter().position(|tasks| {
-        first += tasks;
-        rank < first
-    });
-    facts.nodes.get(at?).cloned()
+/// What is said of a token that is made.
+struct NewRow {
+    role: Role,
+    tenant: String,
+    name: String,
+    one_time: bool,
+    person: Option<Person>,
+}
+
+/// The lease of a start of a job, and the node that a task of it was on.
+fn place_of(row: &JobRow, start: Option<u32>, rank: u32) -> Result<(LeaseId, String), String> {
+    let facts = &row.facts;
+    let earlier = start.filter(|start| *start != facts.restarts);
+    let (lease, nodes, tasks) = match earlier {
+        Some(start) => {
+            let known = facts.starts.iter().find(|known| known.restart == start);
+            let known = known.ok_or_else(|| {
+                let number = u64::from(start) + 1;
+                format!("nothing is known of start {number}; `hostler show {}` lists those", row.id)
+            })?;
+            (Some(known.lease), &known.nodes, &known.tasks)
+        }
+        None => (facts.lease, &facts.nodes, &facts.tasks),
+    };
+    let Some(lease) = lease else {
+        return Err(match row.ended {
+            Some(_) => "the job is over and never started; `hostler show` says why".to_owned(),
+            None => "the job has not started yet".to_owned(),
+        });
+    };
+    let node = starts::node_of(nodes, tasks, rank);
+    let node = node.ok_or_else(|| format!("it has no task {rank}"))?;
+    Ok((LeaseId(lease), node.to_owned()))
 }

@@ -1,8 +1,10 @@
 //! What follows from what happened: rows of jobs that changed, and leases that ended.
 
+use hostler_core::cluster::Health;
+use hostler_core::decision::StopWhy;
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::job::{Ending, Job, Phase};
-use hostler_core::placement::Lease;
+use hostler_core::placement::{Lease, Part};
 use hostler_core::reason::Reason;
 use hostler_core::state::{Change as JournalChange, ClusterState};
 use hostler_core::units::Time;
@@ -11,7 +13,7 @@ use hostler_core::watch::Watch;
 use super::{Change, Changed, Desk, Effect};
 use crate::job::JobState;
 use crate::notice;
-use crate::store::{JobRow, Row, stays};
+use crate::store::{JobRow, Row, Start, StartEnd, starts, stays};
 
 /// What the engine told since it was last asked.
 #[derive(Default)]
@@ -19,8 +21,8 @@ pub(super) struct Gathered(Vec<WatchEvent>);
 
 enum WatchEvent {
     Began(JobId, LeaseId),
-    /// With whether nothing of the stay was saved.
-    Ended(JobId, LeaseId, bool),
+    /// With whether nothing of the stay was saved, and how it ended.
+    Ended(JobId, LeaseId, bool, StartEnd),
     Retired(Box<Job>),
 }
 
@@ -29,9 +31,9 @@ impl Watch for Gathered {
         self.0.push(WatchEvent::Began(job.id, lease.id));
     }
 
-    fn ended(&mut self, _: Time, _: &ClusterState, job: &Job, lease: &Lease) {
+    fn ended(&mut self, _: Time, state: &ClusterState, job: &Job, lease: &Lease) {
         let lost = job.ledger.done <= lease.base;
-        self.0.push(WatchEvent::Ended(job.id, lease.id, lost));
+        self.0.push(WatchEvent::Ended(job.id, lease.id, lost, end_of(state, lease)));
     }
 
     fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
@@ -46,11 +48,14 @@ impl Desk {
         for told in std::mem::take(&mut self.engine.watch_mut().0.0) {
             match told {
                 WatchEvent::Began(job, lease) => self.began(job, lease),
-                WatchEvent::Ended(job, lease, lost) => {
+                WatchEvent::Ended(job, lease, lost, how) => {
                     self.draft.touched.insert(job.0);
                     self.ended.push(lease);
                     if let Some(live) = self.jobs.get_mut(&job.0) {
-                        stays::end(&mut live.row.facts.stays, self.now.0, lost);
+                        let facts = &mut live.row.facts;
+                        stays::end(&mut facts.stays, self.now.0, lost);
+                        let code = (facts.exit_code, facts.failed_rank);
+                        starts::end(&mut facts.starts, lease.0, self.now.0, how, code);
                         live.changed = true;
                         self.tenants.leased(&live.row.tenant, false);
                     }
@@ -88,10 +93,19 @@ impl Desk {
         let gpus = gpus_by_model(state, lease_now);
         let restarts = state.job(job).map_or(0, |job| job.ledger.restarts);
         let live = self.jobs.get_mut(&job.0).expect("jobs of the state are known");
+        let start = Start {
+            restart: restarts,
+            lease: lease.0,
+            from: self.now.0,
+            nodes: nodes.clone(),
+            tasks: tasks.clone(),
+            ..Start::default()
+        };
+        starts::begin(&mut live.row.facts.starts, start);
         (live.row.facts.nodes, live.row.facts.tasks) = (nodes, tasks);
         live.row.facts.lease = Some(lease.0);
         live.row.facts.restarts = restarts;
-        live.row.facts.exit_code = None;
+        (live.row.facts.exit_code, live.row.facts.failed_rank) = (None, None);
         live.row.facts.started.get_or_insert(self.now.0);
         stays::begin(&mut live.row.facts.stays, self.now.0, gpus);
         live.changed = true;
@@ -188,6 +202,21 @@ impl Desk {
             Some(Phase::Stopping(_)) => JobState::Stopping,
             Some(Phase::Done(_)) | None => unreachable!("job {id} is over and was taken out"),
         }
+    }
+}
+
+/// How a stay that is over ended, as far as the scheduler knows.
+fn end_of(state: &ClusterState, lease: &Lease) -> StartEnd {
+    let down = |part: &Part| state.node(part.node).health == Health::Down;
+    match lease.stop.map(|stop| stop.why) {
+        Some(StopWhy::Preempted | StopWhy::LeaseEnded) => StartEnd::Preempted,
+        Some(StopWhy::Evicted) => StartEnd::Evicted,
+        Some(StopWhy::Cancelled) => StartEnd::Cancelled,
+        Some(StopWhy::TimeLimit) => StartEnd::TimeLimit,
+        Some(StopWhy::NodeFailed | StopWhy::NoAnswer) => StartEnd::NodeFailed,
+        None if lease.placement.parts.iter().any(down) => StartEnd::NodeFailed,
+        None if lease.started.is_none() => StartEnd::NotStarted,
+        None => StartEnd::Own,
     }
 }
 

@@ -64,6 +64,8 @@ impl Desk {
         let (mut spec, names) = spec_of(&request, self, &tenant)?;
         check_array(&request)?;
         spec.after = self.needs_of(by, &request)?;
+        let window = self.window_for(by, &tenant, &request.reservation)?;
+        spec.gangs.iter_mut().for_each(|gang| gang.demand.window = window);
         let first = JobId(self.next_job);
         spec.array = request.array_limit.map(|most| ArrayLimit { first, most });
         let count = request.array.max(1);
@@ -115,6 +117,7 @@ impl Desk {
                 request: request.clone(),
                 facts: JobFacts {
                     array_index: is_array.then(|| indices.at(place)),
+                    person: by.person.clone(),
                     ..JobFacts::default()
                 },
                 origin: JobOrigin::Ours,

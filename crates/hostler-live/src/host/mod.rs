@@ -26,6 +26,7 @@ mod reader;
 mod reasons;
 mod recover;
 mod request;
+mod reservations;
 mod tenants;
 mod thread;
 mod tokens;
@@ -53,7 +54,7 @@ pub use input::{
 pub use metrics::{Figures, Histogram};
 pub use request::grace_of;
 pub use thread::{AgentLink, AgentVoice, Changes, HostHandle, HostThread};
-pub use tokens::{Secret, hash_of};
+pub use tokens::{Secret, hash_of, stranger};
 pub use view::{JobFilter, NodeView, TenantView, TokenView, of_row};
 
 use crate::driver::Driver;
@@ -257,6 +258,7 @@ impl Host {
             | Decision::SetAside { .. }
             | Decision::Hold { .. }
             | Decision::BeginRound
+            | Decision::WeighPast { .. }
             | Decision::Turns { .. }
             | Decision::Solve { .. }
             | Decision::WakeAt { .. } => {}

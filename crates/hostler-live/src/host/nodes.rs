@@ -8,7 +8,8 @@ use hostler_core::units::{Mib, Milli};
 
 use super::request::check_name;
 use super::{Change, Changed, Desk, Effect};
-use crate::limits::{INSTANCE_BYTES_MAX, VERSION_BYTES_MAX};
+use crate::image;
+use crate::limits::{ABILITIES_MAX, ABILITY_BYTES_MAX, INSTANCE_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::store::{NodeRow, Row};
 use crate::wire::{Instance, Machine};
 
@@ -72,6 +73,7 @@ impl Desk {
             island_gpus: 0,
             rack: machine.rack,
             base_watts: 0,
+            features: image::features(machine),
         }
     }
 
@@ -108,6 +110,14 @@ fn check_words(machine: &Machine) -> Result<(), String> {
     if machine.address.contains(char::is_control) {
         return Err(format!("its address makes no sense: {:?}", machine.address));
     }
+    let is_word = |word: &&String| {
+        word.len() <= ABILITY_BYTES_MAX && word.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let said = machine.runtimes.iter().flat_map(|runtime| [&runtime.name, &runtime.version]);
+    let mut said = said.chain(&machine.abilities);
+    if said.clone().count() > ABILITIES_MAX || !said.all(|word| is_word(&word)) {
+        return Err("what it says that it can do makes no sense".to_owned());
+    }
     let Some(Instance { boot, machine, folder, .. }) = &machine.instance else { return Ok(()) };
     // They are kept with the node.
     match boot.len() + machine.len() + folder.len() <= INSTANCE_BYTES_MAX {
@@ -143,7 +153,7 @@ mod tests {
             gpu_mem_mib: 1000,
             gpus: u32::from(!model.is_empty()),
             rack: 0,
-            instance: None,
+            ..Machine::default()
         };
         assert_eq!(check_words(&machine("NVIDIA H100 80GB HBM3", "10.0.0.1")), Ok(()));
         assert_eq!(check_words(&machine("", "fd00::1")), Ok(()));

@@ -9,12 +9,14 @@ use hostler_core::job::{
 };
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span};
+use hostler_core::window::Stay;
 
 use super::{Desk, HostError};
-use crate::job::{self, JobRequest, is_variable};
+use crate::image::{ImageKind, Mount, path_of};
+use crate::job::{self, JobRequest, is_variable, umask_of};
 use crate::limits::{
     COMMAND_BYTES_MAX, CPU_MILLI_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX,
-    GROUPS_MAX, NAME_CHARS_MAX, SECS_MAX, TASKS_MAX,
+    GROUPS_MAX, MOUNTS_MAX, NAME_CHARS_MAX, SECS_MAX, TASKS_MAX,
 };
 
 /// What the engine schedules for a request, and the names that have to be numbered first.
@@ -144,7 +146,8 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
     }
     crate::notice::check(request).map_err(|(field, fault)| invalid(field, fault))?;
     let env = request.env.iter().flat_map(|(name, value)| [name, value]);
-    let texts = request.command.iter().chain([&request.workdir, &request.script]).chain(env);
+    let own = [&request.workdir, &request.script, &request.image];
+    let texts = request.command.iter().chain(own).chain(&request.mounts).chain(env);
     let mut bytes = 0;
     for text in texts {
         bytes += text.len() + 1;
@@ -156,6 +159,10 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         let fault = format!("`{}`; name the folder from `/` on", request.workdir.escape_debug());
         return Err(invalid("workdir", fault));
     }
+    if !request.umask.is_empty() && umask_of(&request.umask).is_none() {
+        let fault = format!("`{}`; use octal digits as in 027", request.umask.escape_debug());
+        return Err(invalid("umask", fault));
+    }
     if bytes > COMMAND_BYTES_MAX {
         let fault = format!(
             "command, script and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}"
@@ -166,10 +173,7 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         let fault = "it does not begin with `#!` and the program that reads it".to_owned();
         return Err(invalid("script", fault));
     }
-    if !request.workdir.is_empty() && !request.workdir.starts_with('/') {
-        let fault = format!("`{}`; use a path from `/` on", request.workdir.escape_debug());
-        return Err(invalid("workdir", fault));
-    }
+    check_image(request)?;
     match request.env.keys().find(|name| !is_variable(name)) {
         Some(name) => {
             let fault = format!(
@@ -177,6 +181,42 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
                 name.escape_debug()
             );
             Err(invalid("env", fault))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether the image and what is seen in it can be told to a program that runs it.
+fn check_image(request: &JobRequest) -> Result<(), HostError> {
+    let JobRequest { image, mounts, workdir, .. } = request;
+    if image.is_empty() {
+        return match mounts.is_empty() {
+            true => Ok(()),
+            false => Err(invalid("mounts", "they are for jobs with an image".to_owned())),
+        };
+    }
+    if ImageKind::of(image).is_none() {
+        let fault = format!(
+            "`{}`; use docker://NAME, oci-archive:/FILE, docker-archive:/FILE, or a file or folder \
+             from `/` on, without `:` and `,`",
+            image.escape_debug()
+        );
+        return Err(invalid("image", fault));
+    }
+    if !workdir.is_empty() && path_of(workdir).is_none() {
+        let fault = format!("`{}`; with an image it has no `:` and no `,`", workdir.escape_debug());
+        return Err(invalid("workdir", fault));
+    }
+    if mounts.len() > MOUNTS_MAX {
+        return Err(invalid("mounts", format!("{}; at most {MOUNTS_MAX}", mounts.len())));
+    }
+    match mounts.iter().find(|mount| Mount::parse(mount).is_none()) {
+        Some(mount) => {
+            let fault = format!(
+                "`{}`; use FROM, FROM:TO or FROM:TO:ro with paths from `/` on",
+                mount.escape_debug()
+            );
+            Err(invalid("mounts", fault))
         }
         None => Ok(()),
     }
@@ -213,6 +253,8 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
         mem: Mib(request.mem_mib),
         models: if models.is_empty() { Models::Any } else { Models::Ordered(models.into()) },
         locality,
+        stay: Stay::of_limit(request.max_secs.map(Span::from_secs)),
+        needs: ImageKind::of(&request.image).map(ImageKind::needs).unwrap_or_default(),
         ..Demand::default()
     })
 }

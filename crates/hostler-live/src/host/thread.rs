@@ -31,6 +31,7 @@ use crate::limits::{
     AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX, NOTICES_WAITING_MAX,
 };
 use crate::notice::Notice;
+use crate::person::Person;
 use crate::store::{HistoryFilter, JobRow, Role};
 use crate::wire::{FromAgent, LeaseReport, Machine, ToAgent};
 
@@ -134,11 +135,12 @@ impl HostHandle {
         tenant: &str,
         name: &str,
         one_time: bool,
+        person: Option<Person>,
     ) -> Result<(u32, Secret), HostError> {
         let secret = Secret::generate()?;
         let (tenant, name) = (tenant.to_owned(), name.to_owned());
         let hash = secret.hash();
-        let command = Command::CreateToken { hash, role, tenant, name, one_time };
+        let command = Command::CreateToken { hash, role, tenant, name, one_time, person };
         Ok((self.token(by, command).await?, secret))
     }
 
@@ -196,6 +198,12 @@ impl HostHandle {
     pub fn authenticate(&self, secret: &str) -> Option<(Principal, bool)> {
         let tokens = self.shared.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.authenticate(secret)
+    }
+
+    /// Who a user of the daemon's machine is, if somebody said so.
+    pub fn local_user(&self, name: &str, uid: u32) -> Option<Principal> {
+        let tokens = self.shared.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.local(name, uid)
     }
 
     /// Changes from now on, and those since number `after` that are still remembered.

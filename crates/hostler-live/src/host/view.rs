@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::reasons::Shortages;
+use super::tokens::is_local;
 use super::{Answer, Effect, Figures, Host, Principal};
-use crate::job::{HeldBy, JobState, JobView};
+use crate::agent::user::{ABILITY, ability_of};
+use crate::job::{HeldBy, JobState, JobView, StartView};
 use crate::limits::PAGE_JOBS_MAX;
-use crate::store::{JobRow, Role, TenantQuota, TokenRow, stays};
+use crate::person::Person;
+use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, stays};
 use crate::wire::Machine;
 
 /// A node, for people.
@@ -55,6 +58,9 @@ pub struct NodeView {
     pub gpus_used: f64,
     /// Use of each GPU in per cent, where it can be read.
     pub gpu_use: Vec<u8>,
+    /// Programs that run images there, with their versions.
+    #[serde(default)]
+    pub images: Vec<String>,
     /// Jobs that hold something here.
     pub jobs: Vec<u32>,
 }
@@ -91,6 +97,12 @@ pub struct TokenView {
     pub revoked: Option<f64>,
     /// Whether it only enrols one agent.
     pub one_time: bool,
+    /// The Unix user that machines run its jobs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    /// Whether it has no secret and stands for a user of the daemon's machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
 }
 
 /// Which jobs that are not over to show.
@@ -114,7 +126,9 @@ impl Host {
     /// A job that is not over.
     pub fn job(&self, id: u32) -> Option<JobView> {
         let mut view = self.job_in_list(id, &mut Shortages::default())?;
-        let request = &self.desk.jobs.get(&id)?.row.request;
+        let row = &self.desk.jobs.get(&id)?.row;
+        let request = &row.request;
+        view.starts = starts_of(row);
         view.request.env.clone_from(&request.env);
         view.request.script.clone_from(&request.script);
         let job = self.desk.state().job(JobId(id))?;
@@ -232,7 +246,11 @@ impl Host {
         NodeView {
             name: machine.name.clone(),
             health: self.desk.node_health(id, status.silent).to_owned(),
-            reason: status.reason,
+            reason: match self.kept_note(&machine.name, id) {
+                note if status.reason.is_empty() => note,
+                note if note.is_empty() => status.reason,
+                note => format!("{}; {note}", status.reason),
+            },
             connected: status.connected,
             outdated: is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
             version: machine.version.clone(),
@@ -246,6 +264,11 @@ impl Host {
             gpus: node.spec.gpus,
             gpus_used: f64::from(node.spec.gpus * 1000 - gpu_free) / 1000.0,
             gpu_use: status.gpu_use,
+            images: machine
+                .runtimes
+                .iter()
+                .map(|it| format!("{} {}", it.name, it.version))
+                .collect(),
             jobs: jobs.map(|lease| lease.job.0).collect(),
         }
     }
@@ -269,6 +292,14 @@ impl Host {
     /// All tokens, by number.
     pub fn tokens(&self) -> Vec<TokenView> {
         self.desk.tokens.iter().map(token_view).collect()
+    }
+
+    /// Whether some node runs jobs as a person, so that the person's folders are theirs.
+    pub fn runs_as(&self, person: &Person) -> bool {
+        let own = person.uid.map(ability_of);
+        self.desk.node_rows().any(|row| {
+            row.machine.can(ABILITY) || own.as_ref().is_some_and(|own| row.machine.can(own))
+        })
     }
 
     /// Who shows this secret, and whether the token only enrols an agent.
@@ -325,12 +356,27 @@ fn held_by(gate: Gate) -> HeldBy {
         Gate::NoNode => HeldBy::Nodes,
         Gate::Array => HeldBy::Array,
         Gate::Quota => HeldBy::Quota,
+        Gate::Budget => HeldBy::Budget,
     }
 }
 
 /// A job as its row tells it.
 pub fn of_row(row: &JobRow) -> JobView {
-    JobView { request: row.request.clone(), ..in_list(row) }
+    JobView { request: row.request.clone(), starts: starts_of(row), ..in_list(row) }
+}
+
+fn starts_of(row: &JobRow) -> Vec<StartView> {
+    let secs = |micros: u64| Time(micros).secs_f64();
+    let view = |start: &Start| StartView {
+        restart: start.restart,
+        started: secs(start.from),
+        ended: start.to.map(secs),
+        end: start.end,
+        exit_code: start.exit_code,
+        failed_rank: start.failed_rank,
+        nodes: start.nodes.clone(),
+    };
+    row.facts.starts.iter().map(view).collect()
 }
 
 /// A job as its row tells it, without the environment.
@@ -357,6 +403,8 @@ pub fn in_list(row: &JobRow) -> JobView {
         energy_kwh: stays::energy_kwh(&row.facts.stays),
         array_index: row.facts.array_index,
         array_of: row.array_of,
+        failed_rank: row.facts.failed_rank,
+        starts: Vec::new(),
         request: row.request.without_env(),
     }
 }
@@ -371,6 +419,8 @@ fn token_view(row: &TokenRow) -> TokenView {
         created: secs(row.created),
         revoked: row.revoked.map(secs),
         one_time: row.one_time,
+        person: row.person.as_ref().map(|person| person.name.clone()),
+        local: is_local(row),
     }
 }
 

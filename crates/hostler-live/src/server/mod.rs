@@ -14,15 +14,18 @@ pub mod fault;
 mod health;
 mod jobs;
 mod listen;
+mod local;
 mod log;
 mod measures;
 pub mod notices;
 mod output;
 mod people;
 pub mod rate;
+mod reservations;
 mod start;
 pub mod tls;
 mod usage;
+mod users;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -39,6 +42,7 @@ use tokio::time::{Instant, timeout};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use local::LocalSettings;
 pub use start::{ADMIN_TOKEN, Certificate, Running, ServeError, Settings, reset_admin, start};
 
 use crate::api::PREFIX;
@@ -61,6 +65,7 @@ pub struct Parts {
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,
     backups: Arc<backup::Backups>,
+    local_tenant: Option<String>,
     notices: Arc<notices::Counts>,
 }
 
@@ -88,6 +93,8 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(cluster::nodes))
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::undrain))
+        .routes(routes!(reservations::list, reservations::add))
+        .routes(routes!(reservations::end))
         .routes(routes!(cluster::policy, cluster::set_policy))
         .routes(routes!(log::log))
         .routes(routes!(backup::backup))
@@ -95,6 +102,9 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(people::set_tenant))
         .routes(routes!(people::tokens, people::create_token))
         .routes(routes!(people::revoke_token))
+        .routes(routes!(users::me))
+        .routes(routes!(users::users, users::add_user))
+        .routes(routes!(users::remove_user))
         .routes(routes!(people::enrol))
         .routes(routes!(agents::connect))
         .routes(routes!(events::events))
@@ -176,7 +186,9 @@ impl From<HostError> for ApiFault {
             HostError::Unknown { .. }
             | HostError::UnknownModel { .. }
             | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
-            HostError::Forbidden { .. } | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
+            HostError::Forbidden { .. }
+            | HostError::NotInvited { .. }
+            | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
             HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
             HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,
             HostError::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,

@@ -14,6 +14,7 @@ mod schema;
 mod snapshots;
 mod sql;
 pub mod sqlite;
+pub(crate) mod starts;
 pub(crate) mod stays;
 mod wal;
 
@@ -29,6 +30,7 @@ pub use rows::{
 };
 pub use schema::SCHEMA_VERSION;
 pub use snapshots::{begin_anew, has_room, snapshot, store_bytes, with_way_back};
+pub use starts::{Start, StartEnd};
 pub use stays::{Stay, gpu_micros};
 
 use crate::job::JobState;

@@ -12,8 +12,8 @@ use crate::daemon::{Daemon, ask, job, runtime, submit};
 
 /// A node with one GPU; its agent does what the test says.
 fn join(daemon: &Daemon) -> AgentLink {
-    let new =
-        NewToken { role: Role::Agent, name: "n1".to_owned(), tenant: None, new_tenant: false };
+    let (role, name) = (Role::Agent, "n1".to_owned());
+    let new = NewToken { role, name, tenant: None, new_tenant: false, unix_user: None };
     let once: MadeToken = daemon.admin().post("/tokens", &new).expect("the daemon works");
     let node = json!({ "node": "n1", "hash": hash_of("own") });
     let own: Enrolled =
@@ -28,7 +28,7 @@ fn join(daemon: &Daemon) -> AgentLink {
         gpu_mem_mib: 1000,
         gpus: 1,
         rack: 0,
-        instance: None,
+        ..Machine::default()
     };
     let host = daemon.running().host();
     runtime()

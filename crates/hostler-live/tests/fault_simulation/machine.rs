@@ -118,7 +118,7 @@ impl Node {
             gpu_mem_mib: 16_000,
             gpus,
             rack: 0,
-            instance: None,
+            ..Machine::default()
         };
         Node {
             number,

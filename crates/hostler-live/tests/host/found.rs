@@ -180,7 +180,7 @@ fn machine(name: &str) -> Machine {
         gpu_mem_mib: 16_000,
         gpus: 1,
         rack: 0,
-        instance: None,
+        ..Machine::default()
     }
 }
 

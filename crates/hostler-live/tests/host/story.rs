@@ -17,6 +17,7 @@ use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
 use hostler_live::job::{JobAction, JobRequest, JobView};
+use hostler_live::reservation::{DrainRequest, ReservationRequest};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
@@ -119,6 +120,11 @@ impl Theatre {
                 writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
             }
             ["nodes"] => self.show_nodes(),
+            ["why"] => {
+                for node in self.host.nodes() {
+                    writeln!(self.text, "    {}: {}", node.name, node.reason).unwrap();
+                }
+            }
             [node, "piece", request, text] => self.said(node, piece(request, text)),
             ["old", node, "beat"] => {
                 let (session, message) = (self.old[*node], beat());
@@ -231,6 +237,7 @@ impl Theatre {
             gpus,
             rack: 0,
             instance: self.instance.clone(),
+            ..Machine::default()
         };
         let (protocol, held) = (PROTOCOL, held.collect());
         self.play(
@@ -247,6 +254,7 @@ impl Theatre {
             tenant,
             name: name.clone(),
             one_time: false,
+            person: None,
         };
         let by = Principal::daemon();
         let input = Input::Command { slot: 0, by, command: Box::new(command) };
@@ -321,6 +329,7 @@ fn command(words: &[&str]) -> Command {
             rank: number(rank),
             stream: Stream::Stdout,
             offset: 0,
+            start: None,
         },
         ["cancel", job] => Command::Cancel { job: number(job), version: None },
         ["cancel", job, version] => {
@@ -337,11 +346,41 @@ fn command(words: &[&str]) -> Command {
             let jobs = jobs.iter().map(|job| job.parse().unwrap()).collect();
             Command::ChangeMany { action, jobs }
         }
-        ["drain", node] => Command::Drain { node: node.to_string(), draining: true },
-        ["undrain", node] => Command::Drain { node: node.to_string(), draining: false },
+        ["drain", node, rest @ ..] => Command::Drain {
+            node: node.to_string(),
+            draining: true,
+            how: DrainRequest {
+                reason: rest.get(1).unwrap_or(&"").replace('_', " "),
+                deadline_secs: rest.first().map(|secs| secs.parse().unwrap()),
+            },
+        },
+        ["undrain", node] => {
+            let how = DrainRequest::default();
+            Command::Drain { node: node.to_string(), draining: false, how }
+        }
+        ["reserve", name, nodes, from, secs, who, rest @ ..] => {
+            Command::Reserve(Box::new(ReservationRequest {
+                name: name.to_string(),
+                nodes: match nodes.parse::<u32>() {
+                    Ok(_) => Vec::new(),
+                    Err(_) => nodes.split(',').map(str::to_owned).collect(),
+                },
+                gpus: nodes.parse().ok(),
+                from: Some(from.parse().unwrap()),
+                secs: secs.parse().unwrap(),
+                users: Some(*who)
+                    .filter(|who| *who != "-")
+                    .map(str::to_owned)
+                    .into_iter()
+                    .collect(),
+                stops_jobs: rest == ["stops"],
+                ..ReservationRequest::default()
+            }))
+        }
+        ["unreserve", name] => Command::Unreserve { name: name.to_string() },
         ["output", job] => {
             let (job, stream) = (number(job), Stream::Stdout);
-            Command::ReadOutput { job, rank: 0, stream, offset: 0 }
+            Command::ReadOutput { job, rank: 0, stream, offset: 0, start: None }
         }
         ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
         ["policy", kind, setting] => {
@@ -358,6 +397,8 @@ fn command(words: &[&str]) -> Command {
                     ("jobs", most) => quota.jobs_max = Some(number(most)),
                     ("queued", most) => quota.queued_max = Some(number(most)),
                     ("weight", weight) => quota.weight = Some(number(weight)),
+                    ("budget", hours) => quota.budget_gpu_hours = Some(number(hours)),
+                    ("days", days) => quota.budget_days = Some(number(days)),
                     other => panic!("{other:?}"),
                 }
             }
@@ -387,6 +428,7 @@ fn submit(settings: &[&str]) -> Command {
             "group" => request.group = value.to_owned(),
             "steps" => request.steps = value.parse().ok(),
             "checkpoints" => request.checkpoints = value == "yes",
+            "reservation" => request.reservation = value.to_owned(),
             "grace" => request.grace_secs = value.parse().ok(),
             "key" => key = Some(value.to_owned()),
             other => panic!("no such setting: {other}"),

@@ -333,9 +333,7 @@ fn site(speeds: &Throughputs, options: &Options) -> Site {
         mem: Mib(1024),
         gpu_model: Some(ModelId(model as u32)),
         gpus: 1,
-        island_gpus: 0,
-        rack: 0,
-        base_watts: 0,
+        ..NodeSpec::default()
     };
     let nodes = options.gpus.iter().enumerate();
     let nodes = nodes.flat_map(|(at, count)| std::iter::repeat_n(node(at), *count as usize));

@@ -270,9 +270,7 @@ fn site(cluster: SimulatedCluster) -> Site {
         gpu_model: model.map(ModelId),
         // Devices only tell the model: GPUs are booked as memory.
         gpus: u32::from(model.is_some()),
-        island_gpus: 0,
-        rack: 0,
-        base_watts: 0,
+        ..NodeSpec::default()
     };
     let nodes = match cluster {
         SimulatedCluster::Single(gpus) => {

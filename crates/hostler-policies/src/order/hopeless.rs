@@ -76,5 +76,6 @@ fn asks_more(more: &Demand, less: &Demand) -> bool {
         && more.cpu >= less.cpu
         && more.mem >= less.mem
         && (more.models == less.models || !less.names_models())
+        && more.needs.cover(less.needs)
         && (more.locality == less.locality || less.locality == Locality::Any)
 }

@@ -54,6 +54,33 @@ fn jobs_come_after_others_and_end_with_those_that_never_come() {
 }
 
 #[test]
+fn jobs_go_where_nodes_can_do_what_they_need_and_keep_nobody_else_waiting() {
+    for kind in ["fifo-backfill", "sjf"] {
+        check(
+            &format!("kind = '{kind}'"),
+            "
+            node x  gpus 1
+            node y  gpus 1  features 1
+            node z  gpus 1  features 3
+            job a  at 0  gpus 1  for 10  needs 2
+            job b  at 1  gpus 1  for 10  needs 2
+            job c  at 2  gpus 1  for 10  needs 1
+            job d  at 3  gpus 1  for 10
+            job e  at 4  gpus 1  for 10  needs 4
+            ",
+            expect![[r#"
+                a  0..10
+                b  10..20
+                c  2..12
+                d  3..13
+                e  rejected
+                avg jct 12.25  makespan 20  preemptions 0
+            "#]],
+        );
+    }
+}
+
+#[test]
 fn so_many_of_an_array_run_at_once() {
     check(
         "kind = 'fifo'",

@@ -159,7 +159,7 @@ fn machine(name: String, number: u32) -> Machine {
         gpu_mem_mib: 32 << 10,
         gpus: 8,
         rack: number / 32,
-        instance: None,
+        ..Machine::default()
     }
 }
 

@@ -7,6 +7,7 @@ use hostler_live::need::Need;
 
 use super::array::Array;
 use super::values;
+use crate::submission::Export;
 
 /// Submit a job.
 ///
@@ -23,7 +24,8 @@ Examples:
   hostler submit job.yaml --priority 5 --wait
   hostler submit --gpus 2 --max-time 12h --print -- python train.py > job.toml
   hostler submit --array 1-100%8 -- ./one.sh
-  hostler submit --after 17 --after over:18 -- ./evaluate.sh")]
+  hostler submit --after 17 --after over:18 -- ./evaluate.sh
+  hostler submit --gpus 1 --image torch.sif --mount /data:ro -- python train.py")]
 pub struct Submit {
     /// Script, or job file (YAML or JSON, or TOML by its ending).
     #[arg(value_name = "FILE")]
@@ -37,7 +39,7 @@ pub struct Submit {
     /// GPUs of each task: a fraction below 1, or whole ones.
     #[arg(long, value_name = "N", value_parser = values::gpus, allow_negative_numbers = true)]
     pub gpus: Option<f64>,
-    /// GPU memory of each task in MiB, for fractions.
+    /// GPU memory of each task in MiB, or as in 16G; for fractions.
     #[arg(long, value_name = "MIB", value_parser = values::mebibytes)]
     #[arg(allow_negative_numbers = true)]
     pub gpu_mem: Option<u32>,
@@ -47,7 +49,7 @@ pub struct Submit {
     /// CPU cores of each task; 1 when left out, 0 for no limit where there is a GPU.
     #[arg(long, value_name = "N", value_parser = values::cpus, allow_negative_numbers = true)]
     pub cpus: Option<f64>,
-    /// Memory of each task in MiB.
+    /// Memory of each task in MiB, or as in 16G.
     #[arg(long, value_name = "MIB", value_parser = values::mebibytes)]
     #[arg(allow_negative_numbers = true)]
     pub mem: Option<u32>,
@@ -86,6 +88,9 @@ pub struct Submit {
     /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[arg(long, value_parser = values::name)]
     pub group: Option<String>,
+    /// The reservation that it runs in, while that lasts; `hostler reservation list` names them.
+    #[arg(long, value_name = "NAME", value_parser = values::name)]
+    pub reservation: Option<String>,
     /// Jobs that must finish well before; behind `over:` those that must end anyhow, behind
     /// `failed:` those that must end badly, behind `started:` those that must begin. The number of
     /// an array means all of it. May be given several times.
@@ -95,12 +100,27 @@ pub struct Submit {
     /// with a step if need be. Behind `%` how many run at once at most.
     #[arg(long, value_name = "N|FIRST-LAST[:STEP][%MOST]", allow_hyphen_values = true)]
     pub array: Option<Array>,
+    /// Variables of yours that go along: names, with a value or without, ALL or NONE. When left out
+    /// PATH, the language and those of Python environments do with jobs that run as you, and none
+    /// with others.
+    #[arg(long, value_name = "NAME,..|ALL|NONE")]
+    pub export: Option<Export>,
     /// A variable of its environment; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::variable)]
     pub env: Vec<(String, String)>,
-    /// Folder to run in; one of the job's own when left out.
+    /// Folder to run in. When left out it is the current one for jobs that run as you, which is
+    /// so where you have a Unix user and nodes take jobs of people, and else one of the job's own;
+    /// `private` asks for that.
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
+    /// Image of a container to run it in: a name of a registry (`docker://NAME`), a SIF or squashfs
+    /// file, an archive (behind `oci-archive:` or `docker-archive:`) or a folder that nodes have.
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// What is seen inside of the container besides the job's own folders; may be given several
+    /// times.
+    #[arg(long, value_name = "FROM[:TO[:ro]]")]
+    pub mount: Vec<String>,
     /// Steps that it will do in all, when it reports progress.
     #[arg(long, value_name = "N", value_parser = values::steps, allow_negative_numbers = true)]
     pub steps: Option<u64>,

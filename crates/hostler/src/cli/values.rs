@@ -77,6 +77,17 @@ pub fn moment(text: &str) -> Result<f64, String> {
     })
 }
 
+/// Seconds since the epoch: so long from now, as in `+2h`, or a date or time in UTC.
+pub fn moment_ahead(text: &str) -> Result<f64, String> {
+    if let Some(ahead) = text.strip_prefix('+') {
+        return Ok(crate::live::now() + time(ahead)? as f64);
+    }
+    if time(text).is_ok() {
+        return Err(format!("write `+{text}` for so long from now"));
+    }
+    moment(text)
+}
+
 /// GPUs of one task.
 pub fn gpus(text: &str) -> Result<f64, String> {
     let (least, most) = (f64::from(GPU_MILLI_MIN) / 1000.0, CPU_MILLI_MAX / 1000);
@@ -98,9 +109,22 @@ pub fn cpus(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("use 0, or from 0.001 to {most} cores"))
 }
 
-/// Memory of one task.
+/// Memory in MiB, or with a unit: `16G`, `512M`, `16GiB`. All of them count by 1024.
 pub fn mebibytes(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("use whole MiB, from 0 to {}", u32::MAX))
+    let digits = text.trim_end_matches(|char: char| char.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_uppercase();
+    let unit = unit.strip_suffix("IB").or(unit.strip_suffix('B')).unwrap_or(&unit);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse::<u64>().ok().filter(|_| plain);
+    let mebibytes = number.and_then(|number| match unit {
+        "K" => Some(number.div_ceil(1024)),
+        "" | "M" => Some(number),
+        "G" => number.checked_mul(1024),
+        "T" => number.checked_mul(1024 * 1024),
+        _ => None,
+    });
+    let mebibytes = mebibytes.and_then(|number| u32::try_from(number).ok());
+    mebibytes.ok_or_else(|| format!("use MiB from 0 to {}, or a unit as in 16G", u32::MAX))
 }
 
 /// Tasks of one job.
@@ -158,6 +182,16 @@ mod tests {
             assert_eq!(tasks(text).unwrap_err(), "use 1 to 4096", "{text}");
         }
         assert_eq!(["0", "-1", "1.5"].map(|text| steps(text).is_err()), [true; 3]);
+    }
+
+    #[test]
+    fn memory_has_units() {
+        let read = ["0", "4096", "512M", "16G", "16g", "16GiB", "2T", "1000K", "1K"];
+        let mib = read.map(|text| mebibytes(text).unwrap());
+        assert_eq!(mib, [0, 4096, 512, 16_384, 16_384, 16_384, 2_097_152, 1, 1]);
+        for text in ["", "G", "-1", "+1", "1.5G", "16X", "16 G", "9999999999", "5000T", "1E"] {
+            assert!(mebibytes(text).unwrap_err().contains("as in 16G"), "{text}");
+        }
     }
 
     #[test]

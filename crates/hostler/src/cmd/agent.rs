@@ -2,9 +2,10 @@
 
 use std::io::{ErrorKind, Write as _};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use hostler_live::agent::discover::{MachineOverrides, machine};
 use hostler_live::agent::gpus::Gpus;
+use hostler_live::agent::image::{Found, find};
 use hostler_live::agent::{self, AgentOptions, Daemon, JobSettings};
 use hostler_live::api::{Enrolled, Enrolment};
 use hostler_live::client::{Access, Client, ClientError, Server};
@@ -32,7 +33,10 @@ pub fn run(args: &Agent) -> Result<()> {
     if args.show {
         let server = args.server.as_deref().map(Server::parse).transpose()?;
         let daemon = server.map(|server| format!("{}:{}", server.host, server.port));
-        let machine = machine(&said, &gpus, &daemon.unwrap_or_default());
+        let mut machine = machine(&said, &gpus, &daemon.unwrap_or_default());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let found = find(&args.images.settings().programs, &path);
+        machine.runtimes = found.iter().map(Found::runtime).collect();
         let text = serde_json::to_string_pretty(&machine)?;
         return Ok(writeln!(std::io::stdout(), "{text}")?);
     }
@@ -44,6 +48,7 @@ pub fn run(args: &Agent) -> Result<()> {
         gpus,
         jobs: JobSettings {
             users: job_users(&args.users)?,
+            images: args.images.settings(),
             checkpoints: args.checkpoints.clone(),
             segment_bytes: args.output_mib << 20,
             ..JobSettings::default()
@@ -77,6 +82,9 @@ fn work(options: AgentOptions) -> Result<()> {
 /// good for.
 fn daemon(args: &Agent, node: &str) -> Result<Daemon> {
     let server = args.server.as_deref().unwrap_or_default();
+    if server.starts_with("unix:") {
+        bail!("agents do not come by the daemon's socket; name it as https://HOST:PORT");
+    }
     let reach = |token: &str| -> Result<Daemon> {
         Ok(match &args.ca {
             Some(authorities) => Daemon::signed(&Server::parse(server)?, token, authorities)?,

@@ -23,6 +23,9 @@ pub fn run(args: &Jobs, action: JobAction) -> Result<()> {
     for refused in &changed.refused {
         say(format_args!("error: {}", refused.error));
     }
+    if changed.refused.iter().any(|refused| refused.error.starts_with("no ")) {
+        say("`hostler queue` and `hostler history` list jobs");
+    }
     match changed.refused.len() {
         0 => Ok(()),
         1 => bail!("1 job was not changed"),

@@ -9,9 +9,11 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use hostler_live::agent::cgroup;
 use hostler_live::agent::gpus::Gpus;
+use hostler_live::agent::image::find;
 use hostler_live::api::PolicyText;
 use hostler_live::client::{Ask, Client, Method};
 use hostler_live::host::NodeView;
+use hostler_live::image::Program;
 use serde::Serialize;
 
 use crate::cli::Doctor;
@@ -26,9 +28,6 @@ const ROOM_MIB_MIN: u64 = 1024;
 
 /// Files of a data folder that nobody else may read.
 const SECRETS: [&str; 4] = ["admin-token", "tls-key.pem", "token", "hostler.db"];
-
-/// Programs that run containers, whichever a node has.
-const CONTAINERS: [&str; 3] = ["apptainer", "podman", "enroot"];
 
 /// How a check went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -253,13 +252,16 @@ fn sharing() -> Finding {
 }
 
 fn containers() -> Finding {
-    let found: Vec<&str> =
-        CONTAINERS.into_iter().filter(|program| on_path(program).is_some()).collect();
+    let found = find(&Program::ALL, &variable("PATH").unwrap_or_default());
+    let found: Vec<String> =
+        found.iter().map(|it| format!("{} {}", it.program.name(), it.version)).collect();
     match found.is_empty() {
         false => Finding::good("containers", found.join(", ")),
         true => {
-            let says = format!("none of {} is here", CONTAINERS.join(", "));
-            Finding::warning("containers", says, "where jobs call one by themselves, install it")
+            let names = Program::ALL.map(Program::name).join(", ");
+            let next = "for jobs with `--image`, install one of them on nodes; see \
+                        docs/containers.md";
+            Finding::warning("containers", format!("none of {names} is here"), next)
         }
     }
 }

@@ -23,6 +23,7 @@ mod progress;
 mod queue;
 mod rehearse;
 mod replay;
+mod reservation;
 mod serve;
 pub mod shim;
 mod show;
@@ -34,6 +35,7 @@ mod token;
 mod top;
 mod trace;
 mod usage;
+mod user;
 
 use anyhow::{Context, Result};
 use hostler_core::registry::Registry;
@@ -90,14 +92,16 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Release(args) => change::run(&args.jobs, JobAction::Release),
         LiveCommand::Top(args) => top::run(args),
         LiveCommand::Nodes(args) => nodes::run(args),
-        LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),
-        LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain"),
+        LiveCommand::Drain(args) => nodes::drain(args),
+        LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain", &()),
+        LiveCommand::Reservation(args) => reservation::run(&args.command),
         LiveCommand::History(args) => queue::history(args),
         LiveCommand::Usage(args) => usage::run(args),
         LiveCommand::Log(args) => log::run(&args.command),
         LiveCommand::Policy(args) => policy::run(&args.command, &registry),
         LiveCommand::Tenant(args) => tenant::run(&args.command),
         LiveCommand::Token(args) => token::run(&args.command),
+        LiveCommand::User(args) => user::run(&args.command),
         LiveCommand::Store(args) => store::run(&args.command),
         LiveCommand::Backup(args) => backup::run(args),
         LiveCommand::Restore(args) => backup::restore(args),

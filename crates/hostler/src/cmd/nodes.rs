@@ -1,10 +1,14 @@
 //! `hostler nodes`, `drain` and `undrain`.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use hostler_live::client::escaped;
 use hostler_live::host::NodeView;
+use hostler_live::reservation::DrainRequest;
+use serde::Serialize;
 
-use crate::cli::{Node, Nodes};
+use crate::cli::{Drain, Node, Nodes};
 use crate::live::{client, print_json, table};
 use crate::say::print;
 
@@ -15,8 +19,12 @@ pub fn run(args: &Nodes) -> Result<()> {
         return print_json(&nodes);
     }
     print(nodes_table(&nodes))?;
+    for (images, names) in by_images(&nodes) {
+        print(format!("images are run by {images} on {}", names.join(", ")))?;
+    }
     for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
-        print(format!("{} gets no jobs: {}", node.name, node.reason))?;
+        let what = if node.health == "up" { "" } else { " gets no jobs" };
+        print(format!("{}{what}: {}", node.name, node.reason))?;
     }
     for node in nodes.iter().filter(|node| node.outdated) {
         let version = match node.version.as_str() {
@@ -29,6 +37,15 @@ pub fn run(args: &Nodes) -> Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// What runs images, and where; nodes with the same are told together.
+fn by_images(nodes: &[NodeView]) -> BTreeMap<String, Vec<&str>> {
+    let mut by_images: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for node in nodes.iter().filter(|node| !node.images.is_empty()) {
+        by_images.entry(node.images.join(" and ")).or_default().push(&node.name);
+    }
+    by_images
 }
 
 /// Nodes as a table.
@@ -53,10 +70,16 @@ pub fn row(node: &NodeView) -> [String; 9] {
     ]
 }
 
+/// Lets a node take nothing new.
+pub fn drain(args: &Drain) -> Result<()> {
+    let reason = args.reason.clone().unwrap_or_default();
+    set(&args.node, "drain", &DrainRequest { reason, deadline_secs: args.deadline })
+}
+
 /// Lets a node take nothing new, or lets it again.
-pub fn set(args: &Node, what: &str) -> Result<()> {
+pub fn set(args: &Node, what: &str, how: &impl Serialize) -> Result<()> {
     let path = format!("/nodes/{}/{what}", escaped(&args.node));
-    let node: NodeView = client()?.post(&path, &())?;
+    let node: NodeView = client()?.post(&path, how)?;
     if args.json {
         return print_json(&node);
     }

@@ -17,7 +17,7 @@ use hostler_live::host::{self, Experience};
 use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
-use hostler_live::server::{self, Certificate, Running, notices};
+use hostler_live::server::{self, Certificate, LocalSettings, Running, notices};
 
 use super::job_user::job_users;
 use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, NoticeOptions, Serve};
@@ -40,7 +40,7 @@ pub fn run(args: &Serve, registry: Registry) -> Result<()> {
 }
 
 async fn serve(args: &Serve, registry: Registry) -> Result<()> {
-    let JobUserOptions { job_user, job_users } = &args.users;
+    let JobUserOptions { job_user, job_users, .. } = &args.users;
     if !args.with_agent && (job_user.is_some() || job_users.is_some()) {
         bail!(
             "`--job-user` and `--job-users` are for an agent in this process; add `--with-agent`"
@@ -63,7 +63,8 @@ async fn serve(args: &Serve, registry: Registry) -> Result<()> {
         // Whoever does not read it finds the token in its file.
         let _ = print(format_args!("hostler login {url}{pin} < {}", file.display()));
     }
-    tracing::info!(url, fingerprint = running.fingerprint(), "serving");
+    let socket = running.socket().map(|path| path.display().to_string());
+    tracing::info!(url, fingerprint = running.fingerprint(), socket, "serving");
     let Some(part) = agent_options else { return Ok(running.until_told_to_stop().await?) };
     let agent = agent(args, part, &running).await?;
     tokio::select! {
@@ -129,6 +130,7 @@ async fn agent(
         jobs: JobSettings {
             only_tenant: only_default.then_some(host::DEFAULT_TENANT_NUMBER),
             users: part.users,
+            images: args.images.settings(),
             checkpoints: args.checkpoints.clone(),
             ..JobSettings::default()
         },
@@ -163,6 +165,7 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
         new_store: args.new_store,
         snapshot_every: (args.snapshot_secs > 0).then_some(Duration::from_secs(args.snapshot_secs)),
         listen: args.listen,
+        local: local(args)?,
         certificate,
         rate: Rate { per_second, burst: 2.0 * per_second },
         host,
@@ -170,6 +173,24 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
         notices: told(&args.notices)?,
         policies: Arc::new(move |text| registry.from_toml(text).map_err(|error| error.to_string())),
     })
+}
+
+/// How users of this machine are listened to.
+fn local(args: &Serve) -> Result<Option<LocalSettings>> {
+    let tenant = args.local_tenant.clone();
+    let (socket, must) = match &args.socket {
+        Some(path) if path.as_os_str() == "none" => {
+            if tenant.is_some() {
+                bail!(
+                    "`--local-tenant` is for those who come by the socket; leave one of them out"
+                );
+            }
+            return Ok(None);
+        }
+        Some(path) => (path.clone(), true),
+        None => (args.data.join("hostler.sock"), tenant.is_some()),
+    };
+    Ok(Some(LocalSettings { socket, must, tenant }))
 }
 
 /// Who is told of jobs. What is in a file is not shown when it cannot be used.

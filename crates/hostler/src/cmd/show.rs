@@ -1,10 +1,11 @@
 //! `hostler show`: all that is known about jobs.
 
 use anyhow::Result;
-use hostler_live::job::{JobRequest, JobView, Sharing};
+use hostler_live::job::{JobRequest, JobView, Sharing, StartView};
 use hostler_live::limits::GRACE_SECS;
 use hostler_live::notice::NotifyEvent;
 use hostler_live::selection::Selection;
+use hostler_live::store::StartEnd;
 
 use crate::chosen::{self, folded, word, word_for};
 use crate::cli::Show;
@@ -105,8 +106,34 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("energy", job.energy_kwh.map(|kwh| format!("{} kWh", energy(kwh))).unwrap_or_default()),
         ("array", array),
     ];
+    if job.starts.len() > 1 {
+        lines.extend(job.starts.iter().map(|start| ("start", start_words(start))));
+    }
     lines.extend(asked_lines(job));
     lines
+}
+
+/// A start in a line: its number, when, where, and how it ended.
+pub fn start_words(start: &StartView) -> String {
+    let (number, nodes) = (start.restart + 1, start.nodes.join(" "));
+    let until = start.ended.map(|ended| format!(" to {}", moment(ended))).unwrap_or_default();
+    let code = start.exit_code.map(exit_words);
+    let how = match (start.end, code) {
+        (None, _) => "it goes on".to_owned(),
+        (Some(StartEnd::Own), None) => "it ended".to_owned(),
+        (Some(StartEnd::Interrupted), _) => "cut short".to_owned(),
+        (Some(StartEnd::Own), Some(code)) => match start.failed_rank {
+            Some(rank) => format!("{code} of task {rank}"),
+            None => code,
+        },
+        (Some(StartEnd::Preempted), _) => "stopped in favour of another job".to_owned(),
+        (Some(StartEnd::Evicted), _) => "its node was wanted for something else".to_owned(),
+        (Some(StartEnd::Cancelled), _) => "cancelled".to_owned(),
+        (Some(StartEnd::TimeLimit), _) => "out of time".to_owned(),
+        (Some(StartEnd::NodeFailed), _) => "its node failed".to_owned(),
+        (Some(StartEnd::NotStarted), _) => "it did not begin".to_owned(),
+    };
+    format!("{number}: {}{until}, on {nodes}: {how}", moment(start.started))
 }
 
 /// What was asked for.
@@ -135,6 +162,8 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("command", request.command.join(" ")),
         ("script", script(&request.script)),
         ("workdir", request.workdir.clone()),
+        ("image", request.image.clone()),
+        ("mounts", request.mounts.join(" ")),
         ("gpus", asked(job)),
         ("gpu models", request.gpu_models.join(" ")),
         ("gpu memory", some(request.gpu_mem_mib.into(), "MiB")),
@@ -144,6 +173,7 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("placement", placement.to_owned()),
         ("priority", request.priority.to_string()),
         ("group", request.group.clone()),
+        ("reservation", request.reservation.clone()),
         ("after", after.join(" ")),
         ("at once", request.array_limit.map(|most| format!("{most} at most")).unwrap_or_default()),
         ("deadline", deadline.map(moment).unwrap_or_default()),
@@ -178,9 +208,11 @@ fn told(request: &JobRequest) -> String {
 
 /// A code, with the signal that it stands for.
 fn exit_code(code: i32) -> String {
-    match exit_words(code) {
-        words if words.starts_with("exit") => code.to_string(),
-        words => format!("{code} ({words})"),
+    let words = exit_words(code);
+    match words.split_once(", ") {
+        Some((_, means)) => format!("{code} ({means})"),
+        None if words.starts_with("exit") => code.to_string(),
+        None => format!("{code} ({words})"),
     }
 }
 

@@ -22,14 +22,16 @@ pub fn run(args: &Submit) -> Result<()> {
     if args.schema {
         return print_json(&submission::schema::schema());
     }
-    let Submission { request, notes, wait } = submission::read(args)?;
-    for note in notes {
+    let mut job = submission::read(args)?;
+    for note in &job.notes {
         say(format_args!("note: {note}"));
     }
     if args.print {
-        return Ok(print(submission::text(&request)?.trim_end())?);
+        return Ok(print(submission::text(&job.request)?.trim_end())?);
     }
     let mut client = client()?;
+    submission::settle(&mut client, &mut job)?;
+    let Submission { request, wait, .. } = job;
     let accepted = send(&mut client, args, &request)?;
     let Accepted { first, count, .. } = accepted;
     tell_of_mail(accepted);
@@ -43,7 +45,16 @@ pub fn run(args: &Submit) -> Result<()> {
         let last = indices.at(count.saturating_sub(1));
         say(format_args!("{count} jobs, {first}_{} to {first}_{last}", indices.first));
     }
+    tell_if_too_large(&mut client, first);
     if args.wait || wait { until_over(&mut client, accepted) } else { Ok(()) }
+}
+
+/// Says at once that a job waits for what no node has: it may be mistyped, and would wait for good.
+fn tell_if_too_large(client: &mut Client, id: u32) {
+    let Ok(job) = client.get::<JobView>(&format!("/jobs/{id}")) else { return };
+    if job.held_by == Some(HeldBy::Nodes) {
+        say(format_args!("job {}: {}", word(&job), job.reason));
+    }
 }
 
 fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {

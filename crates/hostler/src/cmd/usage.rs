@@ -31,6 +31,11 @@ pub fn run(args: &UsageArgs) -> Result<()> {
     if args.json {
         return print_json(&usage);
     }
+    if let Some(user) = args.user.as_ref().filter(|_| usage.total.jobs == 0) {
+        say(format_args!(
+            "no job of user `{user}` was seen in this time; `hostler usage --by user` lists users"
+        ));
+    }
     if args.csv {
         return csv(&usage);
     }

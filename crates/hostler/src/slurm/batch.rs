@@ -14,7 +14,7 @@ use crate::cli::Logs;
 use crate::cmd::{logs, submit as submitting};
 use crate::live::{client, variable};
 use crate::say::{print, say};
-use crate::submission::{Submission, absolute, apply, sbatch, script};
+use crate::submission::{Submission, apply, export, localize, sbatch, script, settle};
 
 /// Submits a script, or the line of `--wrap`.
 pub fn submit(words: &[String]) -> Result<()> {
@@ -51,12 +51,12 @@ pub fn submit(words: &[String]) -> Result<()> {
 }
 
 fn send(client: &mut Client, mut job: Submission) -> Result<Accepted> {
+    export(&mut job)?;
+    settle(client, &mut job)?;
     for note in &job.notes {
         say(format_args!("note: {note}"));
     }
-    if !job.request.workdir.is_empty() {
-        job.request.workdir = absolute(&job.request.workdir)?;
-    }
+    localize(&mut job.request)?;
     Ok(client.post("/jobs", &job.request)?)
 }
 
@@ -72,10 +72,11 @@ pub fn run(words: &[String]) -> Result<()> {
     }
     let flags = sbatch::flags_of(&[(0, options)])?;
     let mut request = JobRequest { command, slurm: true, ..JobRequest::default() };
-    apply(&mut request, &script::parse(&flags.words)?);
+    let parsed = script::parse(&flags.words)?;
+    apply(&mut request, &parsed);
     script::submitted_here(&mut request);
     let mut client = client()?;
-    let job = Submission { request, notes: flags.notes, wait: true };
+    let job = Submission { request, notes: flags.notes, wait: true, export: parsed.export };
     let accepted = send(&mut client, job)?;
     say(format_args!("srun: job {} queued and waiting for resources", accepted.first));
     logs::run(&Logs {
@@ -83,7 +84,9 @@ pub fn run(words: &[String]) -> Result<()> {
         follow: true,
         stdout: false,
         stderr: false,
-        rank: 0,
+        rank: None,
+        start: None,
+        all_starts: false,
         tail: None,
         json: false,
     })?;

@@ -7,7 +7,7 @@ use hostler_live::job::{Indices, JobRequest};
 use serde_json::{Map, Value, json};
 
 use super::fields::{FIELDS, Field, Kind};
-use crate::cli::{Array, grace, seconds};
+use crate::cli::{Array, grace, mebibytes, seconds};
 
 /// Reads a job file, by its ending TOML or YAML (of which JSON is a part).
 pub fn read(file: &Path, text: &str) -> Result<JobRequest> {
@@ -58,6 +58,9 @@ fn with_units(field: &Field, value: Value) -> Result<Vec<(String, Value)>> {
         (Kind::Time, Value::String(text)) => {
             let read = if field.name == "grace" { grace(&text) } else { seconds(&text) };
             own(json!(read.map_err(|fault| anyhow!(fault))?))
+        }
+        (Kind::Memory, Value::String(text)) => {
+            own(json!(mebibytes(&text).map_err(|fault| anyhow!(fault))?))
         }
         (Kind::Array, Value::String(text)) => {
             let array: Array = text.parse().map_err(|fault: String| anyhow!(fault))?;

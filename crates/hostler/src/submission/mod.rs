@@ -5,6 +5,7 @@
 
 mod fields;
 mod file;
+mod here;
 pub mod sbatch;
 pub mod schema;
 pub mod script;
@@ -19,6 +20,7 @@ use hostler_live::notice::NotifyEvent;
 use crate::cli::{Notify, Share, Submit};
 
 pub use file::text;
+pub use here::{Export, export, settle};
 pub use words::split;
 
 /// A job as it is sent, and what its author should know of it.
@@ -30,15 +32,26 @@ pub struct Submission {
     pub notes: Vec<String>,
     /// Whether the script itself asks to wait for the end.
     pub wait: bool,
+    /// Which variables go along; what is usual when none.
+    pub export: Option<Export>,
+}
+
+impl Submission {
+    /// A job of which nothing else is said.
+    pub fn of(request: JobRequest) -> Submission {
+        Submission { request, notes: Vec::new(), wait: false, export: None }
+    }
 }
 
 /// What file, lines and flags say.
 pub fn read(args: &Submit) -> Result<Submission> {
     let mut job = match &args.file {
         Some(file) => of_file(file)?,
-        None => Submission { request: JobRequest::default(), notes: Vec::new(), wait: false },
+        None => Submission::of(JobRequest::default()),
     };
     apply(&mut job.request, args);
+    job.export = args.export.clone().or(job.export);
+    export(&mut job)?;
     let request = &mut job.request;
     let more = args.args.iter().chain(&args.command).cloned();
     if !request.script.is_empty() {
@@ -48,9 +61,7 @@ pub fn read(args: &Submit) -> Result<Submission> {
     } else if !args.command.is_empty() {
         request.command.clone_from(&args.command);
     }
-    if !request.workdir.is_empty() {
-        request.workdir = absolute(&request.workdir)?;
-    }
+    localize(request)?;
     if request.command.is_empty() {
         bail!("no command; write it after `--`, or `command = ..` in the job file");
     }
@@ -60,14 +71,23 @@ pub fn read(args: &Submit) -> Result<Submission> {
 /// A script, or a job file by its ending.
 fn of_file(file: &Path) -> Result<Submission> {
     let name = file.display();
+    if !file.exists() && is_program(file) {
+        bail!("`{name}` is a program, and no script or job file here; a command stands after `--`");
+    }
     let bytes = std::fs::read(file).with_context(|| format!("cannot read `{name}`"))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| anyhow::anyhow!("`{name}` is no text: neither a script nor a job file"))?;
     if text.starts_with("#!") {
         return script::read(file, text);
     }
-    let request = file::read(file, &text)?;
-    Ok(Submission { request, notes: Vec::new(), wait: false })
+    Ok(Submission::of(file::read(file, &text)?))
+}
+
+/// Whether a word is the name of a program that would be found.
+fn is_program(word: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path);
+    word.components().count() == 1 && folders.any(|folder| folder.join(word).is_file())
 }
 
 /// Puts flags on top of what a job has been told before.
@@ -80,6 +100,7 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
     set(&mut request.tasks, &args.tasks);
     set(&mut request.priority, &args.priority);
     set(&mut request.group, &args.group);
+    set(&mut request.reservation, &args.reservation);
     if let Some(array) = args.array {
         request.array = array.count;
         request.array_first = array.first;
@@ -87,6 +108,8 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
         request.array_limit = array.limit;
     }
     set(&mut request.workdir, &args.workdir);
+    set(&mut request.image, &args.image);
+    request.mounts.extend(args.mount.iter().cloned());
     set(&mut request.sharing, &args.share.map(sharing));
     request.deadline_secs = args.deadline.or(request.deadline_secs);
     request.max_secs = args.max_time.or(request.max_secs);
@@ -146,8 +169,46 @@ fn sharing(share: Share) -> Sharing {
     }
 }
 
+/// Makes what is named from here what is named from `/` on.
+pub fn localize(request: &mut JobRequest) -> Result<()> {
+    if !request.workdir.is_empty() && request.workdir != here::PRIVATE {
+        request.workdir = absolute(&request.workdir)?;
+    }
+    if !request.image.is_empty() {
+        request.image = image(&request.image)?;
+    }
+    for mount in &mut request.mounts {
+        let (from, rest) =
+            mount.split_once(':').map_or((mount.as_str(), None), |(from, rest)| (from, Some(rest)));
+        *mount = match rest {
+            Some(rest) => format!("{}:{rest}", absolute(from)?),
+            None => absolute(from)?,
+        };
+    }
+    Ok(())
+}
+
+/// An image as nodes know it: a word that looks like no file and is none here is a name of a
+/// registry.
+fn image(image: &str) -> Result<String> {
+    if image.contains("://") {
+        return Ok(image.to_owned());
+    }
+    for archive in ["oci-archive:", "docker-archive:"] {
+        if let Some(path) = image.strip_prefix(archive) {
+            return Ok(format!("{archive}{}", absolute(path)?));
+        }
+    }
+    let is_path = image.starts_with(['/', '.'])
+        || [".sif", ".sqsh", ".squashfs", ".tar"].iter().any(|ending| image.ends_with(ending));
+    match is_path || Path::new(image).exists() {
+        true => absolute(image),
+        false => Ok(format!("docker://{image}")),
+    }
+}
+
 /// A folder as nodes know it: what is relative is meant from here.
-pub fn absolute(folder: &str) -> Result<String> {
+fn absolute(folder: &str) -> Result<String> {
     let path = Path::new(folder);
     if path.is_absolute() {
         return Ok(folder.to_owned());

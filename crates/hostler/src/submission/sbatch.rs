@@ -180,8 +180,15 @@ impl Asked {
                 self.flag("--array", &format!("{range}{limit}"));
             }
             "dependency" => self.dependencies(value)?,
+            // There it is a folder like any other.
+            "chdir" if value == "private" => self.flag("--workdir", "./private"),
             "chdir" => self.flag("--workdir", value),
-            "export" => self.export(value),
+            "export" => self.flag("--export", value),
+            "reservation" => self.flag("--reservation", value),
+            "container-image" => self.flag("--image", &pyxis_image(value)?),
+            "container-mounts" => {
+                value.split(',').for_each(|mount| self.flag("--mount", mount));
+            }
             "wait" => self.flags.wait = true,
             "mail-user" => self.flag("--mail-to", value),
             "mail-type" => self.mail(value)?,
@@ -227,7 +234,7 @@ impl Asked {
 
     /// Adds a flag; one that can be given once is the last one that is.
     fn flag(&mut self, name: &str, value: &str) {
-        if !["--after", "--env"].contains(&name) {
+        if !["--after", "--env", "--mount"].contains(&name) {
             let before = format!("{name}=");
             self.flags.words.retain(|word| !word.starts_with(&before));
         }
@@ -319,23 +326,6 @@ impl Asked {
         self.flags.words.retain(|word| !word.starts_with("--mail-to="));
     }
 
-    /// Variables by name, or with a value.
-    fn export(&mut self, value: &str) {
-        for part in value.split(',') {
-            match part {
-                "NONE" | "NIL" => {}
-                "ALL" => self.flags.notes.push(
-                    "`--export=ALL` is left out: name the variables that the job needs".to_owned(),
-                ),
-                part if part.contains('=') => self.flag("--env", part),
-                name => match std::env::var(name) {
-                    Ok(value) => self.flag("--env", &format!("{name}={value}")),
-                    Err(_) => self.flags.notes.push(format!("`--export={name}`: it is not set")),
-                },
-            }
-        }
-    }
-
     /// What only has a meaning together: nodes, tasks, GPUs and memory.
     fn finish(mut self) -> Result<Flags> {
         let per_node = self.tasks_per_node.or_else(|| {
@@ -389,6 +379,18 @@ impl Asked {
             self.flag("--mem", &each.to_string());
         }
         Ok(self.flags)
+    }
+}
+
+/// An image as Pyxis has it: the registry stands before `#`.
+fn pyxis_image(value: &str) -> Result<String> {
+    let name = value.strip_prefix("docker://").unwrap_or(value);
+    if name.contains('@') && !name.contains("@sha256:") {
+        bail!("`--container-image={value}`: names of users are set up on the nodes");
+    }
+    match name.split_once('#') {
+        Some((registry, image)) => Ok(format!("docker://{registry}/{image}")),
+        None => Ok(value.to_owned()),
     }
 }
 

@@ -51,6 +51,13 @@ fn shape(kind: Kind) -> Value {
             ],
             "examples": ["90s", "15m", "12h", "2d"],
         }),
+        Kind::Memory => json!({
+            "anyOf": [
+                { "type": "integer", "minimum": 0 },
+                { "type": "string", "pattern": "^[0-9]+([KMGTkmgt]([Ii]?[Bb])?)?$" },
+            ],
+            "examples": [4096, "16G"],
+        }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Share => json!({ "enum": ["never", "willing", "best-effort"] }),
         Kind::After => {

@@ -33,8 +33,13 @@ impl Old {
     /// Lets a secret speak for the node.
     fn enrol(cluster: &Cluster) {
         let name = "old".to_owned();
-        let new =
-            NewToken { role: Role::Agent, name: name.clone(), tenant: None, new_tenant: false };
+        let new = NewToken {
+            role: Role::Agent,
+            name: name.clone(),
+            tenant: None,
+            new_tenant: false,
+            unix_user: None,
+        };
         let made: MadeToken = cluster.client().post("/tokens", &new).unwrap();
         let access = Access::new(&cluster.access().server.to_string(), &made.token, None).unwrap();
         let enrolment = Enrolment { node: name, hash: hash_of(SECRET) };

@@ -96,7 +96,10 @@ impl Node {
     /// Tasks that fit: one after the other, until one does not.
     pub(super) fn slots(&self, demand: &Demand) -> u32 {
         let allowed = self.spec.gpu_model.is_some_and(|model| demand.models.set().contains(model));
-        if !self.usable || (demand.names_models() && !allowed) {
+        if !self.usable || !self.spec.features.cover(demand.needs) {
+            return 0;
+        }
+        if demand.names_models() && !allowed {
             return 0;
         }
         let mem = demand.device_mem(crate::units::Mib(device_mem(&self.spec))).0;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::cluster::{Health, Node, Power};
 use crate::decision::Decision;
 use crate::event::{Event, Outcome};
-use crate::id::{DeviceId, JobId, LeaseId, NodeId};
+use crate::id::{DeviceId, Features, JobId, LeaseId, NodeId};
 use crate::job::Phase;
 use crate::reason::Reason;
 use crate::state::{Change, ClusterState};
@@ -156,6 +156,30 @@ fn a_node_comes_back_as_the_machine_that_it_was_and_not_when_it_retired() {
     world.step(1, vec![Event::NodeRetired { node: NodeId(0) }], vec![]);
     let back = panic_of(|| drop(world.step(2, vec![node_up(0, 2)], vec![])));
     assert_eq!(back, "node0 came back although it never would");
+}
+
+#[test]
+fn a_node_that_can_do_more_keeps_its_jobs_and_has_those_who_wait_looked_at_again() {
+    let mut world = World::of("2");
+    world.submit(0, 0, &["gpus 1", "gpus 1 needs 1"]);
+    world.run(1, 0, whole(0, &[0]));
+    let demand = world.job(1).spec.gangs[0].demand.clone();
+    let slots = |world: &World| world.state().capacity().slots(NodeId(0), &demand, 9);
+    assert_eq!(slots(&world), 0);
+    let changed = || Event::FeaturesChanged { node: NodeId(0), features: Features(1) };
+    world.engine.begin(secs(2));
+    world.engine.take_fact(changed());
+    let told = world.state().journal().since(world.state().journal().end() - 3).unwrap();
+    let one = JobId(1);
+    let freed = Change::Freed(NodeId(0));
+    assert_eq!(told, [Change::Unqueued(one), Change::Queued(one), freed]);
+    world.engine.end_input();
+    assert_eq!((slots(&world), world.state().refitted()), (1, 1));
+    assert_eq!(world.job(0).phase, Phase::Running(LeaseId(0)));
+    let stale = world.state().stale_events();
+    world.step(3, vec![changed()], vec![]);
+    assert_eq!((world.state().stale_events(), world.state().refitted()), (stale + 1, 1));
+    world.check();
 }
 
 #[test]

@@ -33,6 +33,13 @@ fn a_role_is_placed_whole() {
 }
 
 #[test]
+fn a_node_can_do_what_the_role_needs() {
+    let world = waits("4 features 5 | 4 features 1", "gpus 1 needs 4");
+    fine(&world, &place(whole(0, &[0])));
+    refused(&world, &place(whole(1, &[4])), Violation::Mismatch(JobId(0), NodeId(1)));
+}
+
+#[test]
 fn every_role_is_placed() {
     let world = waits("4 | 4", "gpus 1 + tasks 2");
     let (worker, servers) = (whole(0, &[0]), as_role(1, cpu(0, 2)));

@@ -78,6 +78,7 @@ pub enum AgentInput {
 
 /// What an agent wants done.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "effects are few and last for one step")]
 pub enum AgentEffect {
     /// Say something to the daemon.
     Send {

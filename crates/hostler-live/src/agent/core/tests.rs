@@ -143,7 +143,7 @@ fn machine() -> Machine {
         gpu_mem_mib: 0,
         gpus: 0,
         rack: 0,
-        instance: None,
+        ..Machine::default()
     }
 }
 
@@ -166,6 +166,10 @@ fn order(lease: LeaseId) -> StartOrder {
         tenant: 0,
         limit_ms: None,
         script: String::new(),
+        person: None,
+        umask: None,
+        image: String::new(),
+        mounts: Vec::new(),
     }
 }
 

@@ -13,6 +13,7 @@ mod progress;
 mod remnants;
 mod run;
 mod signals;
+mod stage;
 mod task;
 #[cfg(test)]
 pub(super) mod tests;
@@ -23,13 +24,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use hostler_core::decision::StopHow;
 use hostler_core::id::LeaseId;
 
 use super::folder::{self, LeaseFolder, make_safe, read_json, write_json};
+use super::image::Container;
+use super::refusal::is_refusal;
 use super::user::JobUser;
 use crate::wire::{Stage, StartOrder, TaskExit};
 
@@ -75,6 +77,9 @@ pub struct ShimOrder {
     pub segment_bytes: u64,
     /// Files that are kept of each stream; the oldest go.
     pub segments_max: usize,
+    /// The container that the tasks run in.
+    #[serde(default)]
+    pub container: Option<Container>,
 }
 
 /// What a shim says to the agent, one JSON object per line.
@@ -163,7 +168,8 @@ pub fn main(path: &Path) -> io::Result<()> {
     let (happened, inbox) = sync_channel(EVENTS_MAX);
     let link = link::Link::start(&shim, happened.clone());
     let listening = progress::listen(&shim, happened.clone());
-    let started = listening.and_then(|()| task::start(&shim, &folder, &happened));
+    let started = listening.and_then(|()| check_image(&shim));
+    let started = started.and_then(|()| task::start(&shim, &folder, &happened));
     let stage = match started {
         Ok(started) => run::until_over(&shim, started, &link, &inbox),
         Err(fault) => {
@@ -171,28 +177,33 @@ pub fn main(path: &Path) -> io::Result<()> {
             not_started(&shim, &fault)
         }
     };
+    let is_whole = matches!(&stage, Stage::Ended { exits, interrupted: false, .. }
+        if exits.iter().all(|exit| exit.signal.is_none()));
     finish(&folder, &link, stage);
+    if let Some(container) = shim.container.as_ref().filter(|_| !is_whole) {
+        // What was killed did not clean up behind itself.
+        container.clean(&shim);
+    }
     Ok(())
 }
 
-/// What a start that failed means. A folder that the job named and that is not there, or not for
-/// it, is not there on the next try either.
-fn not_started(shim: &ShimOrder, fault: &io::Error) -> Stage {
-    let own_folder = shim.order.workdir.is_empty();
-    let of_machine = folder::is_of_machine(fault.kind(), own_folder);
-    let fault = fault.to_string();
-    if !of_machine && !own_folder && is_closed(&shim.workdir, shim.user.as_ref()) {
-        return Stage::Impossible { fault };
+/// Whether the image that the job names is there at all: what runs it would fail in its own words.
+fn check_image(shim: &ShimOrder) -> io::Result<()> {
+    match shim.container.as_ref().and_then(Container::fault) {
+        Some(fault) => Err(io::Error::new(io::ErrorKind::InvalidInput, fault)),
+        None => Ok(()),
     }
-    Stage::NotStarted { fault, of_machine }
 }
 
-fn is_closed(folder: &Path, user: Option<&JobUser>) -> bool {
-    let enters = match user {
-        Some(user) => user.can_work_in(folder).is_ok(),
-        None => rustix::fs::access(folder, Access::EXEC_OK).is_ok(),
-    };
-    !folder.is_dir() || !enters
+/// What a start that failed means.
+fn not_started(shim: &ShimOrder, fault: &io::Error) -> Stage {
+    let words = fault.to_string();
+    let no_image = shim.container.as_ref().is_some_and(|container| container.fault().is_some());
+    if no_image || is_refusal(fault) {
+        return Stage::Impossible { fault: words };
+    }
+    let of_machine = folder::is_of_machine(fault.kind(), shim.order.workdir.is_empty());
+    Stage::NotStarted { fault: words, of_machine }
 }
 
 /// Takes the lock of a lease that is not over. Who holds it may write its end, nobody else.

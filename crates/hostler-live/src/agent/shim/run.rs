@@ -13,6 +13,7 @@ use super::{Happened, JobWord, Progress, ShimOrder, StopTold};
 use crate::agent::clock::{boot_ms, moment, until};
 use crate::agent::core::Alive;
 use crate::agent::folder::read_json;
+use crate::agent::image::listeners;
 use crate::agent::processes::{self, Process};
 use crate::limits::SHIM_SLEEP_MS_MAX;
 use crate::wire::{EndNotes, Moment, Stage, TaskExit};
@@ -112,7 +113,7 @@ impl Run<'_> {
         if let Some(ending) = &mut self.ending {
             if ending.ask_ms.is_some_and(|ask_ms| ask_ms <= now_ms) {
                 ending.ask_ms = None;
-                terminate(&everything());
+                terminate(&listeners(self.shim, everything()));
             }
             let kill_ms = ending.kill_ms;
             wake_ms = wake_ms.min(kill_ms).min(ending.ask_ms.unwrap_or(kill_ms));
@@ -193,7 +194,7 @@ impl Run<'_> {
         }
         self.interrupted = from_outside;
         let ask_ms = match how {
-            StopHow::Checkpoint if grace_ms > 0 && ask_to_save() => now_ms + grace_ms / 2,
+            StopHow::Checkpoint if grace_ms > 0 && ask_to_save(self.shim) => now_ms + grace_ms / 2,
             StopHow::Checkpoint | StopHow::Kill => now_ms,
         };
         self.ending = Some(Ending { ask_ms: Some(ask_ms), kill_ms });
@@ -223,8 +224,8 @@ fn everything() -> Vec<Process> {
     processes::below(std::process::id(), &processes::processes())
 }
 
-fn ask_to_save() -> bool {
-    let mut listeners = everything();
+fn ask_to_save(shim: &ShimOrder) -> bool {
+    let mut listeners = listeners(shim, everything());
     listeners.retain(|process| processes::catches(process.pid, Signal::USR1));
     listeners.iter().for_each(|process| processes::signal(process.pid, Signal::USR1));
     !listeners.is_empty()
@@ -232,6 +233,11 @@ fn ask_to_save() -> bool {
 
 fn terminate(family: &[Process]) {
     for process in family {
+        if processes::is_first(process.pid) && !processes::catches(process.pid, Signal::TERM) {
+            // It would not end by that, as any other would.
+            processes::signal(process.pid, Signal::KILL);
+            continue;
+        }
         processes::signal(process.pid, Signal::TERM);
         // One that is stopped would sleep through it.
         processes::signal(process.pid, Signal::CONT);

@@ -1,5 +1,6 @@
-//! Starting the tasks of a lease: a small stage of this same program is started as the job's user,
-//! waits until its number is written down and its limits are set, and becomes the command.
+//! Starting the tasks of a lease: a small stage of this same program is started, becomes the job's
+//! user (`stage`), waits until its number is written down and its limits are set, and becomes the
+//! command.
 //!
 //! The stage makes a session of its own and asks the kernel to be killed with the shim. That wish
 //! is lost when a process changes its user, which is why it cannot be made before. The variables of
@@ -17,15 +18,15 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
-use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::output::{Losses, Segments, pump};
 use super::remnants::{Remnants, TaskPid};
+use super::stage::{self, StageOrder};
 use super::{Happened, ShimOrder};
 use crate::agent::cgroup::ControlGroup;
-use crate::agent::environment::environment;
 use crate::agent::folder::{LeaseFolder, write_json};
-use crate::agent::processes;
+use crate::agent::image::launch;
+use crate::agent::{login_limits, processes};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::wire::{TaskExit, TaskOrder};
 
@@ -70,6 +71,12 @@ pub(super) fn start(
         started.groups.extend(group);
         stages.push((task, child));
     }
+    for (_, child) in &mut stages {
+        let said = child.stdout.as_mut().expect("the stage was started with pipes");
+        stage::await_ready(shim, said)?;
+        let limits = shim.user.as_ref().map_or(&[][..], |user| &user.limits);
+        login_limits::set(limits, child.id());
+    }
     let remnants = Remnants::of(shim, folder, started.tasks.clone());
     write_json(&folder.pids(), &remnants, false)?;
     for (task, child) in stages {
@@ -85,20 +92,17 @@ fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<Cont
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("hostler")
-        .args(["shim", "--task", &std::process::id().to_string(), "--"])
-        .args(&shim.order.command)
+        .args(["shim", "--task", &std::process::id().to_string()])
+        .args([&StageOrder::of(shim).words(), "--"])
+        .args(launch(shim, task).command)
         .env_clear()
         // By this it is known as one of the lease from its first moment.
         .env("HOSTLER_SOCKET", &shim.socket)
-        .current_dir(&shim.workdir)
+        .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    if let Some(user) = &shim.user {
-        // The standard library drops all other groups with it.
-        command.uid(user.uid).gid(user.gid);
-    }
-    let child = command.spawn().map_err(|fault| cannot_start(shim, &fault))?;
+    let child = command.spawn()?;
     let Some(jobs) = &shim.cgroup else { return Ok((child, None)) };
     let group = ControlGroup::named(jobs, &group_name(shim, task.rank));
     group.make(shim.order.cpu_milli, shim.order.mem_mib)?;
@@ -126,12 +130,6 @@ pub(super) fn group_name(shim: &ShimOrder, rank: u32) -> String {
     format!("lease-{}-{rank}", shim.order.lease.0)
 }
 
-fn cannot_start(shim: &ShimOrder, fault: &io::Error) -> io::Error {
-    let folder = shim.workdir.display();
-    let user = shim.user.as_ref().map_or("the agent's user", |user| &user.name);
-    io::Error::new(fault.kind(), format!("cannot start in `{folder}` as `{user}`: {fault}"))
-}
-
 /// Lets a stage go on with the variables of its task, and takes its output.
 fn release(
     shim: &ShimOrder,
@@ -149,7 +147,7 @@ fn release(
             .keep(shim.segments_max)
     };
     let (out, err) = (segments("stdout"), segments("stderr"));
-    let variables = serde_json::to_vec(&environment(shim, task)).expect("names are text");
+    let variables = serde_json::to_vec(&launch(shim, task).env).expect("names are text");
     let also = carrier.clone();
     let mut stdin = child.stdin.take().expect("the stage was started with pipes");
     let carry = move || {
@@ -198,9 +196,9 @@ fn exit(status: WaitStatus) -> TaskExit {
 }
 
 /// The stage: becomes the command once the shim says so. Returns an exit code when that failed.
-pub fn exec(parent: u32, command: &[String]) -> i32 {
+pub fn exec(parent: u32, order: &str, command: &[String]) -> i32 {
     let _ = rustix::process::setsid();
-    if drop_rights().is_err() {
+    if !stage::take_on(order) {
         return NOT_TOLD;
     }
     let bound = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
@@ -222,19 +220,4 @@ pub fn exec(parent: u32, command: &[String]) -> i32 {
     let _ = writeln!(io::stderr(), "hostler: cannot run `{program}`: {fault}");
     let missing = fault.kind() == io::ErrorKind::NotFound;
     if missing { NOT_FOUND } else { CANNOT_RUN }
-}
-
-/// Gives up all that a job must not have. What the shim gave up it does not have either; this holds
-/// for a stage whoever started it.
-fn drop_rights() -> io::Result<()> {
-    // No program that a job runs gives it more rights than it has.
-    rustix::thread::set_no_new_privs(true)?;
-    if !rustix::process::getuid().is_root() {
-        // An agent may have been given some without being root.
-        rustix::thread::clear_ambient_capability_set()?;
-        let none = CapabilitySet::empty();
-        let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-        rustix::thread::set_capabilities(None, none)?;
-    }
-    Ok(())
 }

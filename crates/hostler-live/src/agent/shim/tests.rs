@@ -26,6 +26,10 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             tenant: 0,
             limit_ms: None,
             script: String::new(),
+            person: None,
+            umask: None,
+            image: String::new(),
+            mounts: Vec::new(),
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),
@@ -38,5 +42,6 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
         mps_pipes: None,
         segment_bytes: 1 << 20,
         segments_max: 4,
+        container: None,
     }
 }

@@ -132,20 +132,26 @@ impl AgentDriver {
 
     /// The number of a machine's node; new machines get one.
     fn join(&mut self, desk: &mut Desk, token: u32, machine: Machine) -> NodeId {
-        let spec = desk.node_spec(&machine);
+        let mut spec = desk.node_spec(&machine);
         if let Some(row) = desk.node_row(&machine.name).cloned() {
             let row = with_version(desk, row, &machine.version);
             let id = NodeId(row.id);
             let node = desk.state().node(id);
+            let (features, before) = (spec.features, node.spec.features);
+            spec.features = before;
             let (same, busy) = (node.spec == spec, !node.leases.is_empty());
             if same || busy {
-                let known = (row.token, &row.machine.address, &row.machine.instance);
-                if known != (Some(token), &machine.address, &machine.instance) {
-                    let mut row = row;
-                    row.token = Some(token);
-                    row.machine.address.clone_from(&machine.address);
-                    row.machine.instance.clone_from(&machine.instance);
-                    desk.put_node(row);
+                let mut now = row.clone();
+                now.token = Some(token);
+                now.machine.address.clone_from(&machine.address);
+                now.machine.instance.clone_from(&machine.instance);
+                now.machine.abilities.clone_from(&machine.abilities);
+                now.machine.runtimes.clone_from(&machine.runtimes);
+                if now != row {
+                    desk.put_node(now);
+                }
+                if features != before {
+                    self.fact(desk, Event::FeaturesChanged { node: id, features });
                 }
                 let live = self.agents.nodes.get_mut(&id).expect("known nodes are listed");
                 live.changed = (!same).then_some(machine);

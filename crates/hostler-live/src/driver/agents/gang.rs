@@ -27,8 +27,8 @@ pub(super) struct LeaseRun {
     pub(super) parts: BTreeMap<NodeId, PartStage>,
     /// Whether its agents were told to end it.
     pub(super) stop: Option<StopHow>,
-    /// Exit code of the first task that failed by itself.
-    failure: Option<i32>,
+    /// The first task that failed by itself, and its exit code.
+    failure: Option<(u32, i32)>,
     /// What parts that are done used of their GPUs, in thousandths of each.
     used: Vec<u32>,
     /// Bytes of output that its nodes had no room for.
@@ -120,7 +120,7 @@ impl LeaseRun {
             _ => None,
         });
         let well = self.all(|part| *part == PartStage::Done(true));
-        self.failure.or(ended).or(well.then_some(0))
+        self.failure.map(|(_, code)| code).or(ended).or(well.then_some(0))
     }
 }
 
@@ -188,7 +188,7 @@ impl AgentDriver {
         match stage {
             Stage::Ended { exits, interrupted, gpu_milli, notes } => {
                 if !interrupted {
-                    run.failure = run.failure.or(first_failure(&exits));
+                    run.failure = run.failure.or(first_failed(&exits));
                     run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
                 }
                 run.lost_bytes = run.lost_bytes.saturating_add(notes.lost_bytes);
@@ -200,7 +200,11 @@ impl AgentDriver {
                 let ended = Time(desk.now().0.saturating_sub(ago.0));
                 run.ended = run.ended.max(Some(ended));
             }
-            Stage::Impossible { fault } => self.note_fault(desk, lease, &sentence(&fault)),
+            Stage::Impossible { fault } => {
+                let name = self.agents.nodes.get(&node).map_or("", |node| &node.name);
+                let fault = format!("on node `{name}`: {}", sentence(&fault));
+                self.note_fault(desk, lease, &fault);
+            }
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
                 let fault = sentence(&fault);
@@ -315,9 +319,10 @@ impl AgentDriver {
             Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
         };
         let (job, lost_bytes, joules) = (job.id, run.lost_bytes, run.joules.clone());
+        let failed_rank = run.failure.map(|(rank, _)| rank);
         desk.figures_mut().output_lost_bytes += lost_bytes;
         if let Some(facts) = desk.job_facts(job) {
-            facts.exit_code = code;
+            (facts.exit_code, facts.failed_rank) = (code, failed_rank);
             stays::measured(&mut facts.stays, &joules);
             if lost_bytes > 0 {
                 facts.reason = format!("{lost_bytes} bytes of its output are lost: no room for it");
@@ -390,10 +395,15 @@ fn unfinished(run: &LeaseRun) -> impl Iterator<Item = NodeId> {
 
 /// Code of the task that failed, in order of ranks; 128 + signal when one ended it.
 fn first_failure(exits: &[TaskExit]) -> Option<i32> {
+    first_failed(exits).map(|(_, code)| code)
+}
+
+/// The same with the task.
+fn first_failed(exits: &[TaskExit]) -> Option<(u32, i32)> {
     let code = |exit: &TaskExit| match (exit.code, exit.signal) {
         (Some(code), _) => code,
         (None, Some(signal)) => 128 + signal,
         (None, None) => 1,
     };
-    exits.iter().map(code).find(|code| *code != 0)
+    exits.iter().map(|exit| (exit.rank, code(exit))).find(|(_, code)| *code != 0)
 }

@@ -8,8 +8,10 @@ use hostler_core::units::Mib;
 
 use super::AgentDriver;
 use crate::host::{Desk, Effect, grace_of};
+use crate::image::Mount;
+use crate::job::umask_of;
 use crate::limits::GRACE_SECS;
-use crate::wire::{StartOrder, TaskOrder, ToAgent};
+use crate::wire::{LeaseReport, Stage, StartOrder, TaskOrder, ToAgent};
 
 /// Ports on which rank 0 listens are taken from here on, by lease: two stays that meet on a node
 /// rarely get the same one.
@@ -21,6 +23,12 @@ impl AgentDriver {
         let Some(session) = self.agents.session(node) else { return };
         self.note_told(desk, lease, node);
         let order = Box::new(self.start_order(desk, lease, node));
+        if !order.image.is_empty() && desk.state().node(node).spec.features.is_none() {
+            // It has become one that would run the command without the image.
+            let fault = "its node does not run images any more".to_owned();
+            let stage = Stage::NotStarted { fault, of_machine: false };
+            return self.report(desk, node, LeaseReport { lease, stage });
+        }
         desk.figures_mut().starts += 1;
         desk.effect(Effect::Tell(session, ToAgent::Start(order)));
     }
@@ -90,6 +98,10 @@ impl AgentDriver {
             grace_ms: self.grace_ms(desk, lease),
             tenant: spec.tenant.0,
             limit_ms: spec.time_limit.map(|limit| limit.0 / 1000),
+            person: row.facts.person.clone(),
+            umask: umask_of(&request.umask),
+            image: request.image.clone(),
+            mounts: request.mounts.iter().filter_map(|mount| Mount::parse(mount)).collect(),
         }
     }
 

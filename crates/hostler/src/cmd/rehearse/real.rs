@@ -61,6 +61,7 @@ async fn rehearse(
         snapshot_every: None,
         notices: server::notices::Settings::default(),
         listen: ([127, 0, 0, 1], 0).into(),
+        local: None,
         certificate: Certificate::None,
         rate: Rate { per_second: 1e6, burst: 1e6 },
         host: host::Settings::new(chosen.toml()),

@@ -23,6 +23,21 @@ fn check(text: &str, expected: Expect) {
 }
 
 #[test]
+fn containers_are_named_as_pyxis_does() {
+    let flags = |line: &str| flags(line).map(|flags| flags.words);
+    let line = "--container-image=nvcr.io#nvidia/pytorch:24.01-py3 \
+                --container-mounts=/sets:/data:ro,/scratch:/scratch";
+    let words = flags(line).unwrap();
+    let image = "--image=docker://nvcr.io/nvidia/pytorch:24.01-py3";
+    assert!(words.contains(&image.to_owned()), "{words:?}");
+    assert!(words.contains(&"--mount=/sets:/data:ro".to_owned()), "{words:?}");
+    assert!(words.contains(&"--mount=/scratch:/scratch".to_owned()), "{words:?}");
+    let local = flags("--container-image=/images/a.sqsh").unwrap();
+    assert!(local.contains(&"--image=/images/a.sqsh".to_owned()), "{local:?}");
+    assert!(flags("--container-image=me@nvcr.io#a").is_err());
+}
+
+#[test]
 fn a_usual_script_is_understood() {
     check(
         "--job-name=train --time=1-12:30:00\n-N 2 --ntasks-per-node=1 --gres=gpu:a100:4\n\
@@ -86,11 +101,10 @@ fn times_arrays_dependencies_and_variables() {
     );
     check(
         "--export=NONE,A=b,HOSTLER_NO_SUCH",
-        expect![[r#"
-        --env=A=b --tasks=1
-        note: `--export=HOSTLER_NO_SUCH`: it is not set
-    "#]],
+        expect!["--export=NONE,A=b,HOSTLER_NO_SUCH --tasks=1\n"],
     );
+    check("--export=ALL --export=A", expect!["--export=A --tasks=1\n"]);
+    check("-D private", expect!["--workdir=./private --tasks=1\n"]);
     check(
         "-D /data --requeue --parsable",
         expect![[r#"
