@@ -315,6 +315,7 @@ impl Asked {
     fn check_mail(&mut self) {
         let has = |flag: &str| self.flags.words.iter().any(|word| word.starts_with(flag));
         let note = match (has("--notify="), has("--mail-to=")) {
+            (true, false) if has("--notify=none") => return,
             (true, false) => {
                 "`--mail-type` without `--mail-user`: only the operator's webhooks hear"
             }

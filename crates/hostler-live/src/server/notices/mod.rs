@@ -85,7 +85,7 @@ impl Settings {
         }
         let webhooks = webhook::all(&self.webhooks, self.secret, self.authorities)?;
         let mailer = (!self.mail_command.is_empty())
-            .then(|| Mailer { command: self.mail_command, from: self.mail_from });
+            .then_some(Mailer { command: self.mail_command, from: self.mail_from });
         Ok(Receivers { webhooks, mailer })
     }
 }

@@ -116,6 +116,42 @@ fn times_arrays_dependencies_and_variables() {
 }
 
 #[test]
+fn mail_needs_whom_and_of_what() {
+    check(
+        "--mail-type=BEGIN,FAIL --mail-user=ada@lab.example",
+        expect!["--notify=start,fail --mail-to=ada@lab.example --tasks=1\n"],
+    );
+    check(
+        "--mail-type=NONE",
+        expect![[r#"
+        --notify=none --tasks=1
+        note: `--mail-type` without `--mail-user`: only the operator's webhooks hear
+    "#]],
+    );
+    check(
+        "--mail-type=all,TIME_LIMIT_80",
+        expect![[r#"
+        --notify=all --tasks=1
+        note: `--mail-type=TIME_LIMIT_80` is left out: BEGIN, END and FAIL are told, of each job of an array
+        note: `--mail-type` without `--mail-user`: only the operator's webhooks hear
+    "#]],
+    );
+    check(
+        "--mail-user=ada",
+        expect![[r#"
+        --tasks=1
+        note: `--mail-user` is left out: no `--mail-type` says of what to tell
+    "#]],
+    );
+    check(
+        "--mail-type=MOON",
+        expect![[r#"
+        error: line 0: `--mail-type=MOON` is not known; use NONE, BEGIN, END, FAIL or ALL
+    "#]],
+    );
+}
+
+#[test]
 fn what_would_run_otherwise_is_refused() {
     check(
         "--constraint=a100",
