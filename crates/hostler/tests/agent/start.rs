@@ -145,7 +145,7 @@ fn old_output_makes_room_for_new() {
 fn an_agent_shows_what_the_machine_offers() {
     let shown = std::process::Command::new(env!("CARGO_BIN_EXE_hostler"))
         .args(["agent", "--show", "--name", "n", "--cpus", "4", "--mem-mib", "100"])
-        .args(["--fake-gpus", "8xV100:32768"])
+        .args(["--fake-gpus", "8xV100:32768", "--image-programs", "none"])
         .env_remove("HOSTLER_SERVER")
         .output()
         .unwrap();
@@ -158,7 +158,10 @@ fn an_agent_shows_what_the_machine_offers() {
           "gpu_model": "V100",
           "gpu_mem_mib": 32768,
           "gpus": 8,
-          "rack": 0
+          "rack": 0,
+          "abilities": [
+            "images"
+          ]
         }
     "#]]
     .assert_eq(&String::from_utf8(shown.stdout).unwrap());

@@ -57,45 +57,43 @@ fn podman_runs_a_folder_with_the_gpus_of_the_task_alone() {
         "/images/root",
         &[2, 5],
         expect![[r#"
-        /usr/bin/podman
-        --root=/data/images/65534/data
-        --runroot=/data/images/65534/run
-        --cgroup-manager=cgroupfs
-        --events-backend=none
-        --log-level=error
-        run
-        --rm
-        --replace
-        --name
-        hostler-7-3
-        --cgroups=disabled
-        --network=host
-        --volume=/dev/shm:/dev/shm
-        --ulimit=nofile=20000:20000
-        --ulimit=nproc=32768:32768
-        --security-opt=no-new-privileges
-        --security-opt=label=disable
-        --log-driver=none
-        --workdir
-        /data/jobs/3
-        --volume=/sets:/data:ro
-        --volume=/data/jobs/3:/data/jobs/3
-        --device=nvidia.com/gpu=2
-        --device=nvidia.com/gpu=5
-        --env=CUDA_VISIBLE_DEVICES
-        --env=PATH=/opt/bin
-        --env=SECRET
-        --operator
-        --entrypoint=["python"]
-        --rootfs
-        /images/root:O
-        train.py
-        --lr
-        a b
-        CUDA_VISIBLE_DEVICES=0,1
-        PATH=/usr/bin:/bin
-        SECRET=hunter2
-    "#]],
+            /usr/bin/podman
+            --root=/data/images/65534/data
+            --runroot=/data/images/65534/run
+            --cgroup-manager=cgroupfs
+            --events-backend=none
+            --log-level=error
+            run
+            --rm
+            --replace
+            --name
+            hostler-7-3
+            --cgroups=disabled
+            --network=host
+            --security-opt=no-new-privileges
+            --security-opt=label=disable
+            --log-driver=none
+            --workdir
+            /data/jobs/3
+            --volume=/sets:/data:ro
+            --volume=/data/jobs/3:/data/jobs/3
+            --device=nvidia.com/gpu=2
+            --device=nvidia.com/gpu=5
+            --env=CUDA_VISIBLE_DEVICES
+            --env=PATH=/opt/bin
+            --env=SECRET
+            --operator
+            --entrypoint=["python"]
+            --read-only
+            --rootfs
+            /images/root
+            train.py
+            --lr
+            a b
+            CUDA_VISIBLE_DEVICES=0,1
+            PATH=/usr/bin:/bin
+            SECRET=hunter2
+        "#]],
     );
 }
 
@@ -106,42 +104,39 @@ fn podman_fetches_and_takes_archives() {
         "docker://nvcr.io/nvidia/pytorch:24.01-py3",
         &[],
         expect![[r#"
-        /usr/bin/podman
-        --root=/data/images/65534/data
-        --runroot=/data/images/65534/run
-        --cgroup-manager=cgroupfs
-        --events-backend=none
-        --log-level=error
-        run
-        --rm
-        --replace
-        --name
-        hostler-7-3
-        --cgroups=disabled
-        --network=host
-        --volume=/dev/shm:/dev/shm
-        --ulimit=nofile=20000:20000
-        --ulimit=nproc=32768:32768
-        --security-opt=no-new-privileges
-        --security-opt=label=disable
-        --log-driver=none
-        --workdir
-        /data/jobs/3
-        --volume=/sets:/data:ro
-        --volume=/data/jobs/3:/data/jobs/3
-        --env=CUDA_VISIBLE_DEVICES
-        --env=PATH=/opt/bin
-        --env=SECRET
-        --operator
-        --entrypoint=["python"]
-        docker://nvcr.io/nvidia/pytorch:24.01-py3
-        train.py
-        --lr
-        a b
-        CUDA_VISIBLE_DEVICES=
-        PATH=/usr/bin:/bin
-        SECRET=hunter2
-    "#]],
+            /usr/bin/podman
+            --root=/data/images/65534/data
+            --runroot=/data/images/65534/run
+            --cgroup-manager=cgroupfs
+            --events-backend=none
+            --log-level=error
+            run
+            --rm
+            --replace
+            --name
+            hostler-7-3
+            --cgroups=disabled
+            --network=host
+            --security-opt=no-new-privileges
+            --security-opt=label=disable
+            --log-driver=none
+            --workdir
+            /data/jobs/3
+            --volume=/sets:/data:ro
+            --volume=/data/jobs/3:/data/jobs/3
+            --env=CUDA_VISIBLE_DEVICES
+            --env=PATH=/opt/bin
+            --env=SECRET
+            --operator
+            --entrypoint=["python"]
+            docker://nvcr.io/nvidia/pytorch:24.01-py3
+            train.py
+            --lr
+            a b
+            CUDA_VISIBLE_DEVICES=
+            PATH=/usr/bin:/bin
+            SECRET=hunter2
+        "#]],
     );
     let image = |image: &str| {
         let mut shim = shim_order(&["true"]);
