@@ -80,7 +80,9 @@ impl EmptyCluster {
         place: &dyn Place,
     ) -> Option<Reason> {
         let alone = spec.gangs.iter().find_map(|gang| self.gang(view, &gang.demand, gang.count));
-        if alone.is_some() || spec.gangs.len() == 1 {
+        // What is kept for a window is not known before it begins.
+        let invited = spec.gangs.iter().any(|gang| gang.demand.window.is_some());
+        if alone.is_some() || invited || spec.gangs.len() == 1 {
             return alone;
         }
         let empty = self.empty.get_or_insert_with(|| empty_cluster(view));
@@ -155,7 +157,7 @@ fn empty_cluster(view: &View<'_>) -> Capacity {
     view.models().iter().for_each(|model| empty.add_model(model));
     for node in view.nodes() {
         let health = if node.retired { Health::Down } else { Health::Up };
-        empty.add_node(&Node { health, power: Power::On, ..node.clone() });
+        empty.add_node(&Node { health, power: Power::On, kept: None, ..node.clone() });
     }
     empty
 }

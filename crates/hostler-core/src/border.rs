@@ -9,7 +9,7 @@ use crate::id::{JobId, NodeId};
 use crate::job::{JobSpec, Models};
 use crate::limits::{
     AFTER_PER_JOB_MAX, DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX,
-    LEASE_NUMBER_GAP_MAX, MODELS_MAX, NODES_MAX, TASKS_PER_JOB_MAX,
+    LEASE_NUMBER_GAP_MAX, MODELS_MAX, NODES_MAX, TASKS_PER_JOB_MAX, WINDOWS_MAX,
 };
 use crate::state::ClusterState;
 use crate::target::Target;
@@ -46,6 +46,9 @@ pub enum Refused {
     /// Nothing would be due to a tenant.
     #[error("tenant {0}: its weight is 0; use at least 1")]
     Weightless(u32),
+    /// A window that is over before it begins.
+    #[error("window {0} is over before it begins")]
+    EmptyWindow(u32),
     /// A node came back as another machine.
     #[error("node {0} came back as another machine")]
     OtherMachine(u32),
@@ -116,6 +119,15 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::NodeDrain { node, .. }
         | Event::FeaturesChanged { node, .. }
         | Event::PowerChanged { node, .. } => known_node(state, *node),
+        Event::WindowSet { window, spec } => {
+            let id = window.0;
+            let others = state.windows().filter(|(known, _)| known != window).count();
+            if others >= WINDOWS_MAX {
+                return Err(Refused::TooMany { what: "windows", max: WINDOWS_MAX });
+            }
+            spec.nodes.iter().try_for_each(|node| known_node(state, *node))?;
+            if spec.from < spec.until { Ok(()) } else { Err(Refused::EmptyWindow(id)) }
+        }
         Event::Submitted { job, spec } => submitted(state, *job, spec),
         Event::LeasesSkipped { next } => {
             let known = state.next_lease();
@@ -146,7 +158,8 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
                 None => Ok(()),
             }
         }
-        Event::Cancelled { .. }
+        Event::WindowEnded { .. }
+        | Event::Cancelled { .. }
         | Event::HoldChanged { .. }
         | Event::Started { .. }
         | Event::StartFailed { .. }

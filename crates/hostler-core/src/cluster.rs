@@ -5,8 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::account::Budget;
 use crate::id::{DeviceId, Features, LeaseId, ModelId, NodeId};
 use crate::units::{Mib, Milli};
+use crate::window::Kept;
 
 /// A GPU model of the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,12 +37,15 @@ pub struct Tenant {
     /// GPUs that its jobs may have at once; any number when none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus_max: Option<u32>,
+    /// GPU time that its jobs may use in each period; any when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 impl Tenant {
-    /// A tenant of weight 1, without a quota.
+    /// A tenant of weight 1, without a quota or budget.
     pub fn named(name: impl Into<Box<str>>) -> Tenant {
-        Tenant { name: name.into(), weight: 1, gpus_max: None }
+        Tenant { name: name.into(), weight: 1, gpus_max: None, budget: None }
     }
 }
 
@@ -86,6 +91,9 @@ pub struct Node {
     /// Whether it never comes back.
     #[serde(default)]
     pub retired: bool,
+    /// What it is kept for next, or now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
 }
 
 /// Whether jobs may run on a node.

@@ -9,7 +9,7 @@ use crate::id::{DeviceId, JobId, LeaseId, NodeId};
 use crate::placement::Placement;
 use crate::reason::Reason;
 use crate::target::Turn;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// A decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +90,11 @@ pub enum Decision {
         /// Who runs where.
         turns: Vec<Turn>,
     },
+    /// Weigh what tenants used in the past: what is a half-life old counts half.
+    WeighPast {
+        /// The half-life.
+        half_life: Span,
+    },
     /// Ask the policy again at this time.
     WakeAt {
         /// The time.
@@ -123,4 +128,6 @@ pub enum StopWhy {
     NoAnswer,
     /// The lease ran out.
     LeaseEnded,
+    /// The node is kept for something else.
+    Evicted,
 }

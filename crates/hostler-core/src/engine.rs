@@ -166,7 +166,14 @@ impl<Watcher: Watch> Engine<Watcher> {
             Cadence::Rounds(_) | Cadence::EveryEvent => None,
         };
         let state = &self.state;
-        let times = [round, state.wake_at(), state.next_due(), state.next_resume()];
+        let times = [
+            round,
+            state.wake_at(),
+            state.next_due(),
+            state.next_resume(),
+            state.next_window_change(),
+            state.next_budget_change(),
+        ];
         times.into_iter().flatten().min()
     }
 
@@ -518,8 +525,9 @@ fn estimated(predict: &mut dyn Predict, job: &Job) -> Option<Event> {
 /// Ends what must end whatever the policy says, and repeats what was not answered.
 fn keep_house(state: &ClusterState, plan: &mut Plan<'_>) {
     for (lease, why) in state.must_stop() {
+        let how = if why == StopWhy::Evicted { StopHow::Checkpoint } else { StopHow::Kill };
         // Decided on already is as good.
-        let _ = plan.stop_because(lease, StopHow::Kill, why);
+        let _ = plan.stop_because(lease, how, why);
     }
     for lease in state.due() {
         let (how, why) = match (&lease.stop, lease.started) {

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::ability::Abilities;
 use crate::cluster::{GpuModel, NodeSpec, Power, Tenant};
-use crate::id::{Features, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
+use crate::id::{Features, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId, WindowId};
 use crate::job::{Estimate, JobSpec};
 use crate::profile::Profile;
 use crate::target::Solution;
 use crate::units::{Milli, Span, Time};
+use crate::window::Window;
 
 /// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +66,18 @@ pub enum Event {
         node: NodeId,
         /// Whether it drains.
         draining: bool,
+    },
+    /// Nodes are kept for a time, or for another time than was said before.
+    WindowSet {
+        /// Its number.
+        window: WindowId,
+        /// Which nodes and when.
+        spec: Window,
+    },
+    /// Nodes are not kept any more, before the time is over.
+    WindowEnded {
+        /// Its number.
+        window: WindowId,
     },
     /// A node can do other things than before.
     FeaturesChanged {
@@ -232,6 +245,8 @@ impl Event {
             | Event::NodeDown { .. }
             | Event::NodeRetired { .. }
             | Event::NodeDrain { .. }
+            | Event::WindowSet { .. }
+            | Event::WindowEnded { .. }
             | Event::FeaturesChanged { .. }
             | Event::PowerChanged { .. }
             | Event::Submitted { .. }

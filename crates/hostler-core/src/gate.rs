@@ -1,5 +1,6 @@
 //! What keeps a waiting job from the policy: a person, jobs that it comes after, a start that
-//! failed just now, no node that could hold it, its tenant's quota, or the limit of its array.
+//! failed just now, no node that could hold it, its tenant's quota or budget, or the limit of
+//! its array.
 //!
 //! Plain data. Only `ClusterState::apply` opens and closes gates; a job behind one is held,
 //! whatever policy decides, in a simulation and on a real cluster alike.
@@ -24,12 +25,21 @@ pub enum Gate {
     Array,
     /// Its tenant uses all GPUs of its quota.
     Quota,
+    /// Its tenant has used up the GPU time of its budget.
+    Budget,
 }
 
 impl Gate {
     /// All of them, in order.
-    pub const ALL: [Gate; 6] =
-        [Gate::Person, Gate::After, Gate::Pause, Gate::NoNode, Gate::Array, Gate::Quota];
+    pub const ALL: [Gate; 7] = [
+        Gate::Person,
+        Gate::After,
+        Gate::Pause,
+        Gate::NoNode,
+        Gate::Array,
+        Gate::Quota,
+        Gate::Budget,
+    ];
 
     fn bit(self) -> u8 {
         1 << self as u8
@@ -67,7 +77,7 @@ impl Gates {
 
     /// Whether one is closed that does not open by others making room.
     pub(crate) fn holds_by_itself(self) -> bool {
-        [Gate::Person, Gate::After, Gate::Pause, Gate::NoNode]
+        [Gate::Person, Gate::After, Gate::Pause, Gate::NoNode, Gate::Budget]
             .into_iter()
             .any(|gate| self.has(gate))
     }

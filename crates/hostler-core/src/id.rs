@@ -45,6 +45,8 @@ ids! {
     GroupId "group";
     /// A throughput profile.
     ProfileKey "profile";
+    /// A time for which nodes are kept.
+    WindowId "window";
 }
 
 /// A set of GPU models.

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{After, ArrayLimit, Gates};
-use crate::id::{Features, GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId};
+use crate::id::{
+    Features, GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId, WindowId,
+};
 use crate::reason::Reason;
 use crate::target::ShareAccounts;
 use crate::units::{Mib, Milli, Span, Time};
+use crate::window::Stay;
 
 /// What a user submits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +112,12 @@ pub struct Demand {
     pub models: Models,
     /// How close the tasks of the gang must be.
     pub locality: Locality,
+    /// The only window that it runs in; outside of windows when none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowId>,
+    /// How long it stays at most, where nodes may be kept for a window.
+    #[serde(default, skip_serializing_if = "Stay::is_none")]
+    pub stay: Stay,
     /// What the node must be able to do.
     #[serde(default, skip_serializing_if = "Features::is_none")]
     pub needs: Features,

@@ -5,6 +5,7 @@
 //! reads a clock, a file or a socket, and nothing depends on hash order.
 
 pub mod ability;
+pub mod account;
 pub mod admit;
 pub mod border;
 pub mod capacity;
@@ -43,3 +44,4 @@ pub mod units;
 pub mod verify;
 pub mod view;
 pub mod watch;
+pub mod window;

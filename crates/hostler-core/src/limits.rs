@@ -41,6 +41,9 @@ pub const LEASE_NUMBER_GAP_MAX: u32 = 1 << 22;
 /// would be spent on starting.
 pub const UNSAVED_STAY_MIN: Span = Span::from_secs(60);
 
+/// Windows that are not over: each is looked at whenever one of them changes.
+pub const WINDOWS_MAX: usize = 256;
+
 /// Time that an executor has to say whether a job started. A cold image pull takes minutes.
 pub const START_TIMEOUT: Span = Span::from_secs(1800);
 

@@ -273,6 +273,11 @@ impl<'a> Plan<'a> {
         self.decisions.push(Decision::Turns { turns });
     }
 
+    /// Weighs what tenants used in the past: what is a half-life old counts half.
+    pub fn weigh_past(&mut self, half_life: Span) {
+        self.decisions.push(Decision::WeighPast { half_life });
+    }
+
     /// Begins a round: turns of the one before are over.
     pub fn begin_round(&mut self) {
         self.decisions.push(Decision::BeginRound);

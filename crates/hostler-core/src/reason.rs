@@ -47,6 +47,8 @@ pub enum Reason {
     Preempted,
     /// Its node failed; it starts again.
     NodeFailed,
+    /// Its node was wanted for something else; it starts again.
+    Evicted,
     /// Its start failed; it is tried again.
     StartFailed,
     /// A person holds it.
@@ -57,6 +59,8 @@ pub enum Reason {
     OverQuota,
     /// It asks for more than the whole quota of its tenant.
     QuotaTooSmall,
+    /// Its tenant has used up its budget.
+    OverBudget,
     /// As many jobs of its array as may run at once do.
     ArrayLimit,
     /// It waits for another job.
@@ -111,11 +115,13 @@ impl Reason {
             Reason::Preempting { .. } => "jobs are being stopped for it",
             Reason::Preempted => "it was stopped in favour of another job",
             Reason::NodeFailed => "its node failed",
+            Reason::Evicted => "its node was wanted for something else",
             Reason::StartFailed => "its start failed",
             Reason::Held => "a person holds it",
             Reason::NotThisRound => "its turn is in a later round",
             Reason::OverQuota => "its tenant uses its quota",
             Reason::QuotaTooSmall => "it asks for more than its tenant's quota",
+            Reason::OverBudget => "its tenant has used up its budget",
             Reason::ArrayLimit => "as many of its array run as may at once",
             Reason::After { .. } => "it waits for another job",
             Reason::NeverComes { .. } => "a job that it waited for ended otherwise",
@@ -149,11 +155,15 @@ impl fmt::Display for Reason {
             }
             Reason::Preempted => write!(f, "stopped in favour of another job"),
             Reason::NodeFailed => write!(f, "its node failed; it starts again"),
+            Reason::Evicted => {
+                write!(f, "its node was wanted for something else; it starts again")
+            }
             Reason::StartFailed => write!(f, "its start failed; it is tried again"),
             Reason::Held => write!(f, "held by a person"),
             Reason::NotThisRound => write!(f, "its turn is in a later round"),
             Reason::OverQuota => write!(f, "its tenant uses its quota"),
             Reason::QuotaTooSmall => write!(f, "it asks for more than its tenant's whole quota"),
+            Reason::OverBudget => write!(f, "its tenant has used up its budget"),
             Reason::ArrayLimit => write!(f, "as many of its array run as may at once"),
             Reason::After { job } => write!(f, "it waits for job {}", job.0),
             Reason::NeverComes { after } => {

@@ -17,6 +17,7 @@ use crate::profile::Reach;
 use crate::state::ClusterState;
 use crate::target::Turn;
 use crate::units::Mib;
+use crate::window::Kept;
 
 /// Why a decision is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -200,7 +201,7 @@ impl<'a> Check<'a> {
             }
             Decision::BeginRound => self.in_round = true,
             Decision::Turns { turns } => self.turns(turns)?,
-            Decision::Solve { .. } | Decision::WakeAt { .. } => {}
+            Decision::Solve { .. } | Decision::WeighPast { .. } | Decision::WakeAt { .. } => {}
         }
         Ok(())
     }
@@ -300,10 +301,10 @@ impl<'a> Check<'a> {
         let mismatch = Violation::Mismatch(job.id, part.node);
         let gang = job.spec.gangs.get(part.gang as usize).ok_or(mismatch)?;
         let node = self.state.node(part.node);
-        if !node.usable() {
+        let demand = &gang.demand;
+        if !node.usable() || !Kept::admits(node.kept, demand) {
             return Err(Violation::Unusable(part.node));
         }
-        let demand = &gang.demand;
         let allowed = node.spec.gpu_model.is_some_and(|model| demand.models.set().contains(model));
         let slices = u64::from(demand.gpu.0.div_ceil(1000)) * u64::from(part.tasks);
         let matches = part.tasks > 0

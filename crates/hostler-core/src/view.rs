@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 
 use crate::ability::Abilities;
+use crate::account::TenantAccount;
 use crate::cluster::{GpuModel, Node, Tenant};
-use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey};
+use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::Job;
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::Profile;
@@ -60,6 +61,16 @@ impl<'a> View<'a> {
     /// A node.
     pub fn node(&self, id: NodeId) -> Option<&'a Node> {
         self.state.nodes().get(id.index())
+    }
+
+    /// What a tenant used; nothing of one that there is not.
+    pub fn tenant_account(&self, tenant: TenantId) -> TenantAccount {
+        self.state.tenant_account(tenant)
+    }
+
+    /// When the past of tenants was last weighed.
+    pub fn weighed_at(&self) -> Option<Time> {
+        self.state.weighed_at()
     }
 
     /// Number of nodes that never come back.

@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::host::OutputPiece;
 use crate::job::{HeldBy, JobAction, JobState, JobView};
+use crate::person::Person;
 use crate::selection::Selection;
 use crate::shapes;
 use crate::store::Role;
@@ -33,6 +34,9 @@ pub struct Accepted {
     pub first: u32,
     /// How many.
     pub count: u32,
+    /// Whether they ask for mail and this daemon sends none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_mail: bool,
 }
 
 /// Part of a list of jobs.
@@ -216,6 +220,44 @@ pub struct NewToken {
     /// Whether a tenant that is not there is added.
     #[serde(default)]
     pub new_tenant: bool,
+    /// The Unix user that nodes run its jobs as, where they run jobs as people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 96, pattern = "^[A-Za-z0-9_][A-Za-z0-9_.@+$-]*$")]
+    pub unix_user: Option<String>,
+}
+
+/// A user of the daemon's machine who is let in by its socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewUser {
+    /// Name of the account.
+    #[schema(min_length = 1, max_length = 96, pattern = "^[A-Za-z0-9_][A-Za-z0-9_.@+$-]*$")]
+    pub name: String,
+    /// What it may do; agents have tokens instead.
+    pub role: Role,
+    /// Whose jobs; the default tenant when left out.
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]+$")]
+    pub tenant: Option<String>,
+    /// Whether a tenant that is not there is added.
+    #[serde(default)]
+    pub new_tenant: bool,
+}
+
+/// Who the caller is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Me {
+    /// Name on jobs.
+    pub user: String,
+    /// What the caller may do.
+    pub role: Role,
+    /// Whose jobs the caller sees.
+    pub tenant: String,
+    /// Whom machines may run the caller's jobs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
+    /// Whether there are nodes that do: jobs then start in the folder of their submission.
+    #[serde(default)]
+    pub in_place: bool,
 }
 
 /// A token that was made: the only time that it is shown.

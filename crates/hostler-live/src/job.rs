@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::need::Need;
+use crate::notice::NotifyEvent;
 use crate::shapes;
 use crate::store::StartEnd;
+use crate::stream::Interactive;
 
 /// A job as people write it: in flags, in a job file, or in the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -37,6 +39,10 @@ pub struct JobRequest {
     /// Folder to run in; one of the job's own when empty.
     #[schema(schema_with = shapes::folder)]
     pub workdir: String,
+    /// What its files are not open for, in octal digits as in `027`; `022` when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(pattern = "^(0?[0-7]{3})?$")]
+    pub umask: String,
     /// Image of a container to run it in: `docker://NAME`, an archive behind `oci-archive:` or
     /// `docker-archive:`, or a file or folder that its node has; in none when empty.
     #[serde(skip_serializing_if = "is_default")]
@@ -103,11 +109,29 @@ pub struct JobRequest {
     /// Seconds between the signal to checkpoint or stop and the end by force.
     #[schema(maximum = 3600)]
     pub grace_secs: Option<u64>,
+    /// The reservation that it runs in; outside of all when empty.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]*$")]
+    pub reservation: String,
     /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
     pub checkpoints: bool,
     /// Steps that it will do in all, when it reports progress.
     #[schema(minimum = 1)]
     pub steps: Option<u64>,
+    /// Of what webhooks of the operator and `mail_to` are told.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(max_items = 3)]
+    pub notify: Vec<NotifyEvent>,
+    /// Address that is told by mail, where the operator has mail sent.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(
+        max_length = 254,
+        pattern = "^([A-Za-z0-9._%+=][A-Za-z0-9._%+=-]*(@[A-Za-z0-9.][A-Za-z0-9.-]*)?)?$"
+    )]
+    pub mail_to: String,
+    /// How people are attached to its first task; not at all when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<Interactive>,
 }
 
 /// One task with one core. A job that asks for nothing would fit everywhere, any number of times.
@@ -120,6 +144,7 @@ impl Default for JobRequest {
             slurm: false,
             env: BTreeMap::new(),
             workdir: String::new(),
+            umask: String::new(),
             image: String::new(),
             mounts: Vec::new(),
             gpus: 0.0,
@@ -142,8 +167,12 @@ impl Default for JobRequest {
             array_step: None,
             array_limit: None,
             grace_secs: None,
+            reservation: String::new(),
             checkpoints: false,
             steps: None,
+            notify: Vec::new(),
+            mail_to: String::new(),
+            interactive: None,
         }
     }
 }
@@ -158,14 +187,25 @@ impl JobRequest {
             script: String::new(),
             env: BTreeMap::new(),
             workdir: self.workdir.clone(),
+            umask: self.umask.clone(),
             image: self.image.clone(),
             mounts: self.mounts.clone(),
             gpu_models: self.gpu_models.clone(),
             group: self.group.clone(),
+            reservation: self.reservation.clone(),
             after: self.after.clone(),
+            notify: self.notify.clone(),
+            mail_to: self.mail_to.clone(),
             ..*self
         }
     }
+}
+
+/// The mask of three octal digits, with or without a zero before them; none for another text.
+pub fn umask_of(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
+    let sane = digits.len() == 3 && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+    sane.then(|| u32::from_str_radix(digits, 8).ok()).flatten()
 }
 
 /// Whether a field is as it is when nobody names it, and need not be written.
@@ -284,6 +324,8 @@ pub enum HeldBy {
     Array,
     /// Its tenant uses all GPUs of its quota.
     Quota,
+    /// Its tenant has used up the GPU hours of its budget.
+    Budget,
 }
 
 /// What people are told about a job.
@@ -323,6 +365,9 @@ pub struct JobView {
     pub restarts: u32,
     /// Steps done, when it reports them.
     pub steps_done: Option<u64>,
+    /// Energy of its stays that are over, where their GPUs tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_kwh: Option<f64>,
     /// Index in its array.
     pub array_index: Option<u32>,
     /// First job of its array.
@@ -359,6 +404,17 @@ pub struct StartView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_has_three_octal_digits() {
+        assert_eq!(
+            (umask_of("027"), umask_of("0077"), umask_of("777")),
+            (Some(23), Some(63), Some(511))
+        );
+        for wrong in ["", "27", "028", "1022", "00022", "+22", "0o22"] {
+            assert_eq!(umask_of(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn indices_of_arrays_are_found_by_first_and_step() {

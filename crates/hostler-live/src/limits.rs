@@ -1,5 +1,11 @@
 //! Bounds of the live scheduler, each with the reason for its number.
 
+/// Characters of a note by which an admin says why.
+pub const NOTE_CHARS_MAX: usize = 256;
+
+/// Days of a period of a budget, where nobody says otherwise: about a month.
+pub const BUDGET_DAYS_DEFAULT: u32 = 30;
+
 /// Bytes of one message between agent and daemon: a start order with a full environment fits.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
@@ -44,8 +50,14 @@ pub const LEASES_MAX: usize = 8192;
 /// Bytes of the names by which an agent is told from its copies: two numbers and a path.
 pub const INSTANCE_BYTES_MAX: usize = 1024;
 
-/// Words by which an agent says what it can do: a few times as many as are known.
+/// Words by which an agent says what it can do: a few for each release.
 pub const ABILITIES_MAX: usize = 64;
+
+/// Bytes of each of them.
+pub const ABILITY_BYTES_MAX: usize = 64;
+
+/// Bytes of the version of an agent, as `1.2.3-rc.1`.
+pub const VERSION_BYTES_MAX: usize = 64;
 
 /// Folders that a job sees inside of its container besides its own.
 pub const MOUNTS_MAX: usize = 64;
@@ -116,6 +128,15 @@ pub const OUTPUT_ANSWER_SECS_MAX: u64 = 10;
 
 /// Connections that the server holds at a time: agents of a large cluster and as many people.
 pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// Connections of users of the daemon's machine by its socket, besides those.
+pub const LOCAL_CONNECTIONS_MAX: usize = 4096;
+
+/// Those of one user: scripts that submit side by side, and a few terminals.
+pub const LOCAL_CONNECTIONS_PER_USER_MAX: usize = 512;
+
+/// Users of the daemon's machine whose names are remembered for a minute.
+pub const NAMES_KEPT: usize = 4096;
 
 /// Seconds for TLS and the head of a request: who is slower takes the place of somebody else.
 pub const HEAD_SECS_MAX: u64 = 20;
@@ -251,3 +272,60 @@ pub const START_NODES_MAX: usize = 4096;
 /// Stays that are kept of a job, each by itself; the oldest of more are counted together. All of
 /// them are written whenever one begins or ends.
 pub const STAYS_MAX: usize = 100;
+
+/// Notices that wait for one webhook or for mail; the oldest of more are lost, and counted. What
+/// a busy minute brings fits.
+pub const NOTICES_WAITING_MAX: usize = 4096;
+
+/// Tries to deliver a notice, with pauses of 1, 4, 16 and 64 seconds: a receiver that is started
+/// again within a minute misses nothing.
+pub const NOTICE_TRIES_MAX: u32 = 5;
+
+/// Seconds of one try over the network.
+pub const WEBHOOK_SECS_MAX: u64 = 10;
+
+/// Seconds that the program that sends mail may take.
+pub const MAIL_SECS_MAX: u64 = 30;
+
+/// Seconds that a daemon which is stopped waits for notices that are still to be delivered.
+pub const NOTICES_LAST_SECS_MAX: u64 = 5;
+
+/// Webhooks of one daemon: each has a queue and a connection.
+pub const WEBHOOKS_MAX: usize = 16;
+
+/// Bytes of data in one frame of a stream to a job: what a pipe holds.
+pub const STREAM_FRAME_BYTES_MAX: usize = 64 << 10;
+
+/// Streams to jobs that the daemon passes on at a time: each holds two connections.
+pub const JOB_STREAMS_MAX: usize = 1024;
+
+/// Streams with one token at a time: a few terminals, and a browser with its connections.
+pub const JOB_STREAMS_PER_TOKEN_MAX: usize = 128;
+
+/// Streams to one job at a time.
+pub const JOB_STREAMS_PER_JOB_MAX: usize = 64;
+
+/// Seconds between two signs of life of each end of a stream.
+pub const STREAM_ALIVE_SECS: u64 = 10;
+
+/// Seconds without a word after which an end of a stream is gone: six signs of life.
+pub const STREAM_SILENT_SECS_MAX: u64 = 6 * STREAM_ALIVE_SECS;
+
+/// Seconds that an agent has to connect for a stream, and to say whether it stands.
+pub const STREAM_OPEN_SECS_MAX: u64 = 15;
+
+/// Seconds between two looks whether a stream's token still lets anybody in.
+pub const STREAM_CHECK_SECS: u64 = 10;
+
+/// Seconds that an interactive job goes on when those who were attached have vanished, where
+/// nothing else is said: a laptop is opened again, or a daemon restarted, in that time.
+pub const LINGER_SECS: u64 = 600;
+
+/// Bytes of recent output that an interactive job shows to those who attach: a few screens.
+pub const CONSOLE_RECENT_BYTES: usize = 64 << 10;
+
+/// Bytes that may wait for those who are attached before the job has to wait for them.
+pub const CONSOLE_WAITING_BYTES_MAX: usize = 1 << 20;
+
+/// Terminals and commands of one stay at a time; threads are kept for each.
+pub const STREAMS_PER_SHIM_MAX: usize = 32;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::job::JobState;
+use crate::store::stays::JOULES_PER_KWH;
 use crate::store::{JobRow, Stay, gpu_micros};
 
 /// Microseconds of a day.
@@ -95,7 +96,7 @@ pub struct UsageRow {
     pub lost_gpu_hours: f64,
     /// Hours that jobs waited, held ones included: between submission and end, without resources.
     pub waited_hours: f64,
-    /// Energy; none, because nobody measures it.
+    /// Energy of stays that are over and whose GPUs tell it; none where there is none.
     pub energy_kwh: Option<f64>,
 }
 
@@ -110,6 +111,8 @@ struct Sum {
     failed_gpu: u128,
     lost_gpu: u128,
     waited: u128,
+    /// In millijoules, where anything was measured.
+    energy: Option<u128>,
 }
 
 /// A fold over jobs.
@@ -178,6 +181,10 @@ impl Meter {
             // A stay that stands for several is spread over all of its time.
             let gpu = u128::from(stay.gpu_time(self.now)) * u128::from(to - from) / long;
             sum.gpu += gpu;
+            if let Some(joules) = stay.joules {
+                let energy = u128::from(joules) * 1000 * u128::from(to - from) / long;
+                sum.energy = Some(sum.energy.unwrap_or(0) + energy);
+            }
             if did_fail {
                 sum.failed_gpu += gpu;
             } else if stay.lost {
@@ -261,6 +268,9 @@ impl Sum {
         self.failed_gpu += more.failed_gpu;
         self.lost_gpu += more.lost_gpu;
         self.waited += more.waited;
+        if let Some(energy) = more.energy {
+            self.energy = Some(self.energy.unwrap_or(0) + energy);
+        }
     }
 
     fn row(&self, key: String) -> UsageRow {
@@ -274,7 +284,7 @@ impl Sum {
             failed_gpu_hours: hours(self.failed_gpu),
             lost_gpu_hours: hours(self.lost_gpu),
             waited_hours: hours(self.waited),
-            energy_kwh: None,
+            energy_kwh: self.energy.map(|energy| energy as f64 / 1000.0 / JOULES_PER_KWH),
         }
     }
 }
@@ -288,7 +298,7 @@ fn guess(job: &JobRow, end: u64) -> Vec<Stay> {
     let model = job.request.gpu_models.first().cloned().unwrap_or_default();
     let gpu_milli = (gpus * 1000.0).round() as u64;
     let gpu_micros = gpu_micros(gpu_milli, end.saturating_sub(from));
-    vec![Stay { from, to: Some(end), model, gpu_milli, gpu_micros, lost: false }]
+    vec![Stay { from, to: Some(end), model, gpu_milli, gpu_micros, ..Stay::default() }]
 }
 
 /// When a job had nothing, from its submission to its end. Stays begin in order.

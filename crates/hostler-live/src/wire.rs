@@ -12,9 +12,16 @@ use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 
 use crate::image::{Mount, Runtime};
+use crate::person::Person;
+use crate::stream::{Interactive, StreamRequest};
 
-/// Version of this protocol; both sides refuse another.
-pub const PROTOCOL: u32 = 1;
+/// Version of this protocol. It counts up when an agent of the release before could take a message
+/// for something else.
+pub const PROTOCOL: u32 = 2;
+
+/// The oldest that a daemon understands: that of the release before, so that agents can be upgraded
+/// one by one after it. An agent that is ahead of its daemon is refused.
+pub const PROTOCOL_OLDEST: u32 = PROTOCOL - 1;
 
 /// Where agents connect, with their token as bearer.
 pub const AGENT_PATH: &str = "/api/v1/agent";
@@ -133,6 +140,19 @@ pub enum ToAgent {
         /// From where; negative counts from the end.
         offset: i64,
     },
+    /// Connect once more, for a stream to a job; only for agents with the ability.
+    OpenStream(Box<StreamOrder>),
+}
+
+/// A stream that an agent is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamOrder {
+    /// Its number; nobody can guess it.
+    pub number: u64,
+    /// The lease.
+    pub lease: LeaseId,
+    /// What a person wants of it.
+    pub request: StreamRequest,
 }
 
 /// What a node has.
@@ -140,6 +160,9 @@ pub enum ToAgent {
 pub struct Machine {
     /// Name of the node; the daemon knows it by this and the enrolled token.
     pub name: String,
+    /// Version of its agent; empty before agents said it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// Address at which other nodes reach it, for gangs.
     pub address: String,
     /// CPU in thousandths of a core.
@@ -157,12 +180,19 @@ pub struct Machine {
     /// Which of all agents that may show this node's token it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
-    /// What its agent understands beyond the first words of this protocol.
-    #[serde(default)]
+    /// What its agent can do that not every release could, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abilities: Vec<String>,
     /// Programs that run images of containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<Runtime>,
+}
+
+impl Machine {
+    /// Whether its agent has an ability.
+    pub fn can(&self, ability: &str) -> bool {
+        self.abilities.iter().any(|able| able == ability)
+    }
 }
 
 /// What tells an agent from one whose folder is a copy.
@@ -247,6 +277,12 @@ pub struct StartOrder {
     /// A script that is run in place of the first word of the command; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub script: String,
+    /// Whose job it is, as machines know people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
+    /// What its files are not open for, as `umask` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
     /// The image of the container that it runs in; empty when it runs in none. Only for agents that
     /// know what that is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -254,6 +290,9 @@ pub struct StartOrder {
     /// What is seen inside of the container besides the job's own folders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
+    /// How people are attached to its first task, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<Interactive>,
 }
 
 /// One task of a start order.
@@ -331,6 +370,12 @@ pub struct EndNotes {
     /// Milliseconds from then to when this was sent; for the daemon, whose clock is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ago_ms: Option<u64>,
+    /// Energy of its parts of GPUs, where these tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<u64>,
+    /// Why its shim ended it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A moment by the clocks of one machine.

@@ -52,6 +52,7 @@ fn submit() -> Command {
 fn machine() -> Machine {
     Machine {
         name: "n1".to_owned(),
+        version: String::new(),
         address: String::new(),
         cpu_milli: 1000,
         mem_mib: 1000,
@@ -91,7 +92,7 @@ async fn jobs_of_many_callers_run_and_are_in_the_history_after_a_restart() {
     let (handle, thread) = start(store::open(folder.path(), None).unwrap());
     let daemon = Principal::daemon();
     let (_, secret) =
-        handle.create_token(&daemon, Role::Agent, "default", "n1", true).await.unwrap();
+        handle.create_token(&daemon, Role::Agent, "default", "n1", true, None).await.unwrap();
     let (by, one_time) = handle.authenticate(secret.reveal()).unwrap();
     assert!(one_time && by.role == Role::Agent);
     let token = handle.enrol(&by, "n1", &hash_of("own")).await.unwrap();
@@ -218,7 +219,7 @@ fn start_slow() -> (HostHandle, HostThread, Sender<()>) {
 
 async fn with_agent(handle: &HostHandle) {
     let daemon = Principal::daemon();
-    let made = handle.create_token(&daemon, Role::Agent, "default", "n1", false).await;
+    let made = handle.create_token(&daemon, Role::Agent, "default", "n1", false, None).await;
     tokio::spawn(agent(handle.clone(), made.unwrap().0));
     while handle.read(|host| host.nodes().is_empty()).await.unwrap() {
         tokio::task::yield_now().await;
@@ -297,7 +298,9 @@ async fn a_daemon_whose_host_panics_ends_with_a_fault() {
         store: None,
         new_store: false,
         snapshot_every: None,
+        notices: server::notices::Settings::default(),
         listen: ([127, 0, 0, 1], 0).into(),
+        local: None,
         certificate: Certificate::None,
         rate: Rate { per_second: 10.0, burst: 10.0 },
         host: Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),

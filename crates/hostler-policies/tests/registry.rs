@@ -80,8 +80,9 @@ fn a_policy_is_read_from_a_document_or_from_its_table_alone() {
 fn what_is_wrong_is_named_with_what_would_do() {
     check_fault(
         "kind = 'fifo'\nhaed = 'skips'",
-        expect![[r#"
-            invalid settings for policy `fifo`: unknown field `haed`, expected one of `head`, `place`, `sharing`"#]],
+        expect![
+            "invalid settings for policy `fifo`: unknown field `haed`, expected one of `head`, `place`, `sharing`, `fair_share_days`"
+        ],
     );
     check_fault(
         "kind = 'fifo'\nplace = 'worst-fit'",

@@ -18,6 +18,7 @@ use hostler_core::limits::{
 };
 use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
+use hostler_core::window::Stay;
 
 pub use speeds::Gaps;
 use speeds::Speeds;
@@ -263,7 +264,7 @@ impl Workload {
     pub fn spec(&self, at: usize) -> JobSpec {
         let job = &self.trace.jobs[at];
         let tasks = &self.trace.tasks[job.tasks()];
-        let gangs: Box<[Gang]> = tasks.iter().map(|task| self.gang(tasks, task)).collect();
+        let gangs: Box<[Gang]> = tasks.iter().map(|task| self.gang(job, tasks, task)).collect();
         let on_gpus = gangs.iter().any(|gang| gang.demand.gpu.0 > 0);
         JobSpec {
             name: self.trace.text.get(job.job_id).into(),
@@ -287,7 +288,7 @@ impl Workload {
         }
     }
 
-    fn gang(&self, tasks: &[TaskRow], task: &TaskRow) -> Gang {
+    fn gang(&self, job: &JobRow, tasks: &[TaskRow], task: &TaskRow) -> Gang {
         let models = match self.models.get(&task.gpu_models) {
             Some(set) => Models::OneOf(*set),
             None => Models::Any,
@@ -302,6 +303,12 @@ impl Workload {
             mem: Mib(task.mem_mib.or(0)),
             models,
             locality: Locality::Any,
+            window: None,
+            // Limits tell jobs apart, which costs time: only where it matters.
+            stay: match self.site.windows.is_empty() {
+                true => Stay::NONE,
+                false => Stay::of_limit(job.time_limit_ms.get().map(Span::from_millis)),
+            },
             needs: Features::default(),
         };
         let role = match self.trace.text.get(task.task) {

@@ -34,6 +34,12 @@
 //! at_secs = 3600
 //! for_secs = 7200
 //!
+//! [[window]]               # nodes that are kept for people who work on them
+//! nodes = ["v100-0001"]
+//! from_secs = 86400
+//! for_secs = 7200
+//! evicts = true            # stops who is still there; otherwise they end by themselves
+//!
 //! [failures]               # by chance, on every node
 //! mtbf_hours = 1000
 //! repair_hours = 4
@@ -53,9 +59,10 @@ use std::path::{Path, PathBuf};
 
 use hostler_core::id::{JobId, ModelId, NodeId, ProfileKey};
 use hostler_core::job::Checkpoint;
-use hostler_core::limits::START_TIMEOUT;
+use hostler_core::limits::{START_TIMEOUT, WINDOWS_MAX};
 use hostler_core::profile::{Profile, Reach};
 use hostler_core::units::{Rate, Span, Time};
+use hostler_core::window::Window;
 use hostler_predict::Distortion;
 use serde::Deserialize;
 
@@ -83,6 +90,7 @@ pub struct Scenario {
     profile: Vec<Speed>,
     profiles: Beliefs,
     fault: Vec<Wrong>,
+    window: Vec<Upkeep>,
     failures: Option<Failures>,
     estimates: Spoilt,
     sharing: Shared,
@@ -123,6 +131,31 @@ enum Wrong {
     NodeDown { node: String, at_secs: f64, for_secs: Option<f64> },
     StartFails { job: String, times: u32 },
     Report { job: String, of: ReportName, how: HowName, secs: Option<f64>, times: Option<u32> },
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Upkeep {
+    nodes: Vec<String>,
+    from_secs: f64,
+    for_secs: f64,
+    #[serde(default)]
+    evicts: bool,
+}
+
+impl Upkeep {
+    fn window(&self, workload: &Workload) -> Result<Window, ScenarioError> {
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        for name in &self.nodes {
+            let known = workload.site.nodes.iter().position(|node| *node.name == **name);
+            nodes.push(NodeId(known.ok_or_else(|| unknown("node", name))? as u32));
+        }
+        nodes.sort_unstable();
+        nodes.dedup();
+        let from = Time(span("from_secs", self.from_secs)?.0);
+        let lasts = span("for_secs", self.for_secs)?.max(Span(1));
+        Ok(Window { nodes: nodes.into(), from, until: from + lasts, evicts: self.evicts })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -281,6 +314,15 @@ impl Scenario {
         for wrong in &self.fault {
             let fault = wrong.fault(workload)?;
             workload.site.faults.push(fault);
+        }
+        if self.window.len() > WINDOWS_MAX {
+            let value = self.window.len().to_string();
+            let wanted = "at most 256 windows";
+            return Err(ScenarioError::Number { key: "window", value, wanted });
+        }
+        for upkeep in &self.window {
+            let window = upkeep.window(workload)?;
+            workload.site.windows.push(window);
         }
         self.profiles.apply(workload)?;
         workload.estimates.distortion = self.estimates.distortion()?;

@@ -2,11 +2,15 @@
 
 mod array;
 mod images;
+mod interactive;
 mod live;
+mod notices;
 mod rehearse;
+mod reservation;
 mod store;
 mod submit;
 mod usage;
+mod user;
 mod values;
 
 use std::path::PathBuf;
@@ -19,11 +23,15 @@ use hostler_sim::scenario::PairSource;
 
 pub use array::Array;
 pub use images::*;
+pub use interactive::*;
 pub use live::*;
+pub use notices::*;
 pub use rehearse::*;
+pub use reservation::*;
 pub use store::*;
 pub use submit::*;
 pub use usage::*;
+pub use user::*;
 pub use values::{grace, mebibytes, seconds};
 
 /// Compare, simulate and run schedulers for machine-learning work on GPU clusters.
@@ -505,7 +513,8 @@ pub struct Agent {
     /// Rack of the node.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rack: u32,
-    /// Offer made-up GPUs, as in `8xV100` or `8xV100:32768` with MiB of memory.
+    /// Offer made-up GPUs, as in `8xV100` or `8xV100:32768` with MiB of memory; behind `@` the
+    /// watts that each tells to take.
     #[arg(long, value_name = "NxMODEL")]
     pub fake_gpus: Option<FakeGpus>,
     #[command(flatten)]

@@ -229,6 +229,7 @@ mod tests {
             nodes: Vec::new(),
             restarts: 0,
             steps_done: None,
+            energy_kwh: None,
             array_index: None,
             array_of: None,
             failed_rank: None,

@@ -1,10 +1,11 @@
 //! What commands that talk to a daemon have in common: the way to it, and how things are shown.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use hostler_live::client::{Access, Client, credentials_file};
+use hostler_live::client::{Access, Client, USUAL_SOCKET, credentials_file};
 use hostler_live::job::{HeldBy, JobState, JobView};
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -17,7 +18,7 @@ pub fn client() -> Result<Client> {
 /// Where that is, and what is shown there.
 pub fn access() -> Result<Access> {
     let file = credentials_file(variable);
-    Ok(Access::find(variable, file.as_deref())?)
+    Ok(Access::find(variable, file.as_deref(), Path::new(USUAL_SOCKET))?)
 }
 
 /// A variable of the environment.
@@ -51,6 +52,11 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
 /// Seconds since the epoch.
 pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// Kilowatt hours: short jobs use little of one.
+pub fn energy(kwh: f64) -> String {
+    if kwh < 1.0 { format!("{kwh:.4}") } else { format!("{kwh:.2}") }
 }
 
 /// A length of time, to two units.
@@ -90,6 +96,7 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
         Some(HeldBy::Nodes) => "nodes",
         Some(HeldBy::Array) => "array",
         Some(HeldBy::Quota) => "quota",
+        Some(HeldBy::Budget) => "budget",
     };
     format!("{}:{by}", state_name(state))
 }

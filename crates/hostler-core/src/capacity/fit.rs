@@ -7,12 +7,14 @@ use crate::job::{Demand, Locality};
 use crate::limits::DEVICES_PER_NODE_MAX;
 use crate::placement::{Part, Slice};
 use crate::units::{Mib, Milli};
+use crate::window::Kept;
 
 impl Capacity {
     /// Tasks of `demand` that fit the free part of a node, capped at `most`.
     pub fn slots(&self, id: NodeId, demand: &Demand, most: u32) -> u32 {
         let node = &self.nodes[id.index()];
-        if !node.usable || !node.features.cover(demand.needs) {
+        let covers = node.features.cover(demand.needs);
+        if !node.usable || !covers || !Kept::admits(node.kept, demand) {
             return 0;
         }
         let by_cpu = per(node.cpu.0, demand.cpu.0);

@@ -17,6 +17,7 @@ use crate::cluster::{GpuModel, Layout, Node, Share};
 use crate::id::{DeviceId, Features, ModelId, NodeId};
 use crate::placement::{Part, Placement, Slice};
 use crate::units::{Mib, Milli};
+use crate::window::Kept;
 
 /// Free resources of every node and device.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct NodeFree {
     pub whole: u8,
     /// Whether new jobs may be placed here.
     pub usable: bool,
+    /// What it is kept for: not all jobs may be placed here then.
+    pub kept: Option<Kept>,
     /// Largest free part of a device that somebody holds a part of, in thousandths.
     rest: u16,
     class: u8,
@@ -154,6 +157,7 @@ impl Capacity {
             mem: node.spec.mem,
             whole: node.spec.gpus as u8,
             usable: false,
+            kept: node.kept,
             rest: 0,
             class,
             device_count: node.spec.gpus as u8,
@@ -171,6 +175,10 @@ impl Capacity {
             self.nodes[id.index()].usable = usable;
             self.list(id);
         }
+    }
+
+    pub(crate) fn set_kept(&mut self, id: NodeId, kept: Option<Kept>) {
+        self.nodes[id.index()].kept = kept;
     }
 
     pub(crate) fn set_features(&mut self, id: NodeId, features: Features) {

@@ -4,6 +4,7 @@ use super::{Capacity, Walk};
 use crate::id::{ModelSet, NodeId};
 use crate::job::{Demand, Models};
 use crate::units::Milli;
+use crate::window::Kept;
 
 impl Capacity {
     /// At most this many tasks fit, by GPUs and CPU: cheap, and tight enough to skip searches
@@ -26,7 +27,8 @@ impl Capacity {
     pub fn suits(&self, id: NodeId, demand: &Demand) -> bool {
         let node = &self.nodes[id.index()];
         let allowed = || class_in(demand.models.set(), node.class);
-        node.usable && node.features.cover(demand.needs) && (!demand.names_models() || allowed())
+        let open = node.usable && Kept::admits(node.kept, demand);
+        open && node.features.cover(demand.needs) && (!demand.names_models() || allowed())
     }
 
     fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {

@@ -4,6 +4,7 @@
 //! greedy (it is passed over) and by rank (it takes the place of running jobs that rank lower).
 
 mod backlog;
+mod fair_share;
 mod greedy;
 mod preempt;
 mod shapes;
@@ -13,6 +14,7 @@ mod strict;
 use std::sync::Arc;
 
 use backlog::{Backlog, BacklogChanges};
+pub use fair_share::HalfLifeDays;
 use serde::{Deserialize, Serialize};
 pub use share::ShareRule;
 
@@ -25,6 +27,7 @@ use crate::policy::{Cadence, Policy, SettingType, Wake};
 use crate::predict::EstimateSource;
 use crate::reason::Reason;
 use crate::stage::{Order, Place, no_capacity};
+use crate::units::Span;
 use crate::view::View;
 
 /// What happens behind a job that does not fit.
@@ -69,6 +72,8 @@ pub struct Pipeline {
     pub cadence: Cadence,
     /// Whose run times the order looks at.
     pub estimates: EstimateSource,
+    /// After how long what a tenant used counts half; none when the past does not count.
+    pub half_life: Option<Span>,
     /// What is remembered between questions.
     pub cache: Cache,
 }
@@ -85,8 +90,16 @@ impl Pipeline {
             sharing: ShareRule::Requests,
             cadence: Cadence::EveryEvent,
             estimates: EstimateSource::User,
+            half_life: None,
             cache: Cache::default(),
         }
+    }
+
+    /// Tenants that used less than their due come first, if the past counts.
+    pub fn with_fair_share(self, days: HalfLifeDays) -> Pipeline {
+        let Some(half_life) = days.span() else { return self };
+        let order = Box::new(fair_share::ByPast { order: self.order });
+        Pipeline { order, half_life: Some(half_life), ..self }
     }
 }
 
@@ -123,6 +136,9 @@ impl Policy for Pipeline {
             (false, Head::Skips) => self.greedy(view, &news, plan),
         }
         self.cache.backlog.wake_in_time(view, &*self.order, plan);
+        if let Some(half_life) = self.half_life {
+            fair_share::weigh_in_time(view, half_life, plan);
+        }
     }
 }
 

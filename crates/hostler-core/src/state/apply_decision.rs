@@ -34,6 +34,7 @@ impl ClusterState {
             }
             Decision::Solve { based_on } => self.ask_solver(*based_on),
             Decision::BeginRound => self.begin_round(),
+            Decision::WeighPast { half_life } => self.weigh_past(*half_life),
             Decision::Turns { turns } => self.take_turns(turns),
             Decision::WakeAt { at } => {
                 self.wake_at = Some(self.wake_at.map_or(*at, |earlier| earlier.min(*at)));
@@ -76,6 +77,8 @@ impl ClusterState {
         }
         self.unlink_nodes(id, &lease.placement);
         self.link_nodes(id, placement);
+        self.charge(lease.job, &before.placement, false);
+        self.charge(lease.job, placement, true);
         self.settle_lease(&lease);
         self.note_service(&lease);
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");

@@ -31,7 +31,9 @@ impl ClusterState {
         if woken {
             self.wake_at = None;
         }
-        self.resume_paused() || woken
+        let resumed = self.resume_paused();
+        let paid = self.pass_budgets();
+        self.pass_windows() || paid || resumed || woken
     }
 
     /// Takes one fact in.
@@ -42,11 +44,13 @@ impl ClusterState {
                 assert_eq!(tenant.index(), self.tenants.len(), "tenants are numbered in order");
                 self.tenants.push(spec.clone());
                 self.tenant_added(*tenant);
+                self.budget_changed(*tenant, false);
             }
             Event::TenantChanged { tenant, spec } => {
                 assert!(spec.weight > 0, "something is due to every tenant");
-                self.tenants[tenant.index()] = spec.clone();
+                let before = std::mem::replace(&mut self.tenants[tenant.index()], spec.clone());
                 self.note_change();
+                self.budget_changed(*tenant, before.budget.is_some());
                 self.quota_changed(*tenant);
             }
             Event::AbilitiesChanged { abilities } => {
@@ -58,6 +62,8 @@ impl ClusterState {
             Event::NodeRetired { node } => self.node_retired(*node, watch),
             Event::FeaturesChanged { node, features } => self.features_changed(*node, *features),
             Event::NodeDrain { node, draining } => self.node_drain(*node, *draining, watch),
+            Event::WindowSet { window, spec } => self.window_set(*window, spec),
+            Event::WindowEnded { window } => self.window_ended(*window),
             Event::PowerChanged { node, power } => self.power_changed(*node, *power, watch),
             Event::Submitted { job, spec } => self.submitted(*job, spec, watch),
             Event::LeasesSkipped { next } => self.leases.skip_to(next.0),
@@ -145,6 +151,7 @@ impl ClusterState {
             first_device: DeviceId(self.next_device),
             leases: Vec::new(),
             retired: false,
+            kept: None,
         };
         self.next_device += spec.gpus;
         self.node_held.push([0; 2]);
@@ -444,6 +451,7 @@ impl ClusterState {
             StopWhy::Cancelled => self.finish(lease.job, Ending::Cancelled, watch),
             StopWhy::TimeLimit => self.finish(lease.job, Ending::TimedOut, watch),
             StopWhy::NodeFailed => self.requeue(lease.job, Reason::NodeFailed),
+            StopWhy::Evicted => self.requeue(lease.job, Reason::Evicted),
             StopWhy::NoAnswer => {
                 if one_failure_too_many(job, &lease.placement) {
                     self.finish(lease.job, Ending::Failed, watch);

@@ -23,6 +23,8 @@ pub(super) struct GateBook {
     /// When pauses end.
     pub(super) paused: BTreeSet<(Time, JobId)>,
     set_aside: BTreeSet<JobId>,
+    /// Jobs of tenants that have used up their budget.
+    unpaid: BTreeMap<TenantId, BTreeSet<JobId>>,
     /// By number.
     tenants: Vec<Room>,
     arrays: BTreeMap<JobId, Room>,
@@ -35,6 +37,7 @@ impl PartialEq for GateBook {
             && self.dependents == other.dependents
             && self.paused == other.paused
             && self.set_aside == other.set_aside
+            && self.unpaid == other.unpaid
             && self.tenants == other.tenants
             && self.arrays_inside().eq(other.arrays_inside())
     }
@@ -94,6 +97,8 @@ impl ClusterState {
             }
             self.gates.needs.insert(job.id, unmet);
             job.gates.close(Gate::After);
+        } else if self.lacks_budget(job) {
+            self.note_unpaid(job);
         } else if let Some(gate) = self.full_gate(job) {
             self.stand_in_line(job, gate);
         } else {
@@ -141,6 +146,11 @@ impl ClusterState {
         if job.phase == Phase::Held {
             if !job.gates.holds_by_itself() {
                 self.leave_rooms(&mut job);
+                if self.lacks_budget(&job) {
+                    self.note_unpaid(&mut job);
+                }
+            }
+            if !job.gates.holds_by_itself() {
                 match self.full_gate(&job) {
                     Some(gate) => self.stand_in_line(&mut job, gate),
                     None => {
@@ -231,6 +241,37 @@ impl ClusterState {
         self.let_next_through(tenant, None);
     }
 
+    /// Keeps a waiting job back because its tenant has used up its budget.
+    pub(super) fn hold_for_budget(&mut self, id: JobId) {
+        if self.close_gate(id, Gate::Budget) {
+            let tenant = self.job(id).expect("it is held").spec.tenant;
+            self.gates.unpaid.entry(tenant).or_default().insert(id);
+        }
+    }
+
+    /// Jobs that were kept back for the budget of a tenant; they are forgotten here.
+    pub(super) fn take_unpaid(&mut self, tenant: TenantId) -> BTreeSet<JobId> {
+        self.gates.unpaid.remove(&tenant).unwrap_or_default()
+    }
+
+    fn lacks_budget(&self, job: &Job) -> bool {
+        job.spec.gpu_milli() > 0 && self.is_spent(job.spec.tenant)
+    }
+
+    fn note_unpaid(&mut self, job: &mut Job) {
+        job.gates.close(Gate::Budget);
+        self.gates.unpaid.entry(job.spec.tenant).or_default().insert(job.id);
+    }
+
+    fn forget_unpaid(&mut self, job: &Job) {
+        if let Some(jobs) = self.gates.unpaid.get_mut(&job.spec.tenant) {
+            jobs.remove(&job.id);
+            if jobs.is_empty() {
+                self.gates.unpaid.remove(&job.spec.tenant);
+            }
+        }
+    }
+
     /// A job started: those who waited for that need not any more.
     pub(super) fn settle_started(&mut self, id: JobId) {
         if !self.gates.dependents.is_empty() {
@@ -247,6 +288,9 @@ impl ClusterState {
         self.leave_rooms(job);
         if let Some(needs) = self.gates.needs.remove(&job.id) {
             needs.iter().for_each(|after| self.forget_dependent(after.job, job.id));
+        }
+        if job.gates.has(Gate::Budget) {
+            self.forget_unpaid(job);
         }
         if job.gates.has(Gate::Pause) {
             self.gates.paused.retain(|(_, paused)| *paused != job.id);
@@ -438,6 +482,7 @@ impl ClusterState {
             Some(Gate::Array) => Reason::ArrayLimit,
             Some(Gate::Quota) if self.exceeds_quota(job) => Reason::QuotaTooSmall,
             Some(Gate::Quota) => Reason::OverQuota,
+            Some(Gate::Budget) => Reason::OverBudget,
         }
     }
 
@@ -454,6 +499,9 @@ impl ClusterState {
                 let oversize = gate == Gate::Quota && self.exceeds_quota(job);
                 let room = book.room_mut(job, gate);
                 if oversize { &mut room.oversize } else { &mut room.waiting }.insert(job.id);
+            }
+            if job.gates.has(Gate::Budget) {
+                book.gates.unpaid.entry(job.spec.tenant).or_default().insert(job.id);
             }
             if job.gates.has(Gate::NoNode) {
                 book.gates.set_aside.insert(job.id);

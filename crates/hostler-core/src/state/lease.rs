@@ -61,6 +61,7 @@ impl ClusterState {
         self.by_end.insert((expected_end, id));
         self.starting.push_back((now + START_TIMEOUT, id));
         self.link_nodes(id, placement);
+        self.charge(job_id, placement, true);
         let job = self.jobs.get(job_id.0).expect("the job is not over");
         watch.began(now, self, job, &lease);
         self.leases.insert(id.0, lease);
@@ -80,6 +81,7 @@ impl ClusterState {
         }
         self.must_stop.remove(&id);
         self.unlink_nodes(id, &lease.placement);
+        self.charge(lease.job, &lease.placement, false);
         self.settle_lease(&lease);
         self.note_service(&lease);
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");

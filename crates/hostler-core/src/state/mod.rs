@@ -3,6 +3,7 @@
 //! Only `apply_event` and `apply_decision` change it; indices are kept there too and re-derived in
 //! debug builds by `audit`.
 
+mod accounts;
 mod apply_decision;
 mod apply_event;
 mod audit;
@@ -13,6 +14,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use snapshot::Snapshot;
 
 use crate::ability::Abilities;
+use crate::account::TenantAccount;
 use crate::capacity::Capacity;
 use crate::cluster::{GpuModel, Health, Node, Tenant};
 use crate::decision::StopWhy;
@@ -33,6 +36,7 @@ use crate::table::IdWindow;
 use crate::units::{Milli, Rate, Span, Time};
 use gates::GateBook;
 use turns::Turns;
+use windows::WindowBook;
 
 /// Everything that a decision may depend on.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +69,12 @@ pub struct ClusterState {
     /// Leases that must end whatever the policy says.
     must_stop: BTreeMap<LeaseId, StopWhy>,
     gates: GateBook,
+    windows: WindowBook,
+    /// By tenant.
+    accounts: Vec<TenantAccount>,
+    weighed_at: Option<Time>,
+    /// When budgets are used up or begin anew.
+    budget_changes: BTreeSet<(Time, TenantId)>,
     abilities: Abilities,
     /// What jobs of a group were seen to use of their GPUs.
     uses: BTreeMap<(TenantId, GroupId), Seen>,
@@ -111,6 +121,10 @@ impl PartialEq for ClusterState {
             && self.alarms == other.alarms
             && self.must_stop == other.must_stop
             && self.gates == other.gates
+            && self.windows == other.windows
+            && self.accounts == other.accounts
+            && self.weighed_at == other.weighed_at
+            && self.budget_changes == other.budget_changes
             && self.abilities == other.abilities
             && self.uses == other.uses
             && self.wake_at == other.wake_at

@@ -7,14 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::turns::Turns;
 use super::{ClusterState, PolicyFault, Seen};
 use crate::ability::Abilities;
+use crate::account::TenantAccount;
 use crate::cluster::{GpuModel, Health, Layout, Node, Power, Tenant};
 use crate::decision::StopWhy;
-use crate::id::{DeviceId, GroupId, JobId, LeaseId, ProfileKey, TenantId};
+use crate::id::{DeviceId, GroupId, JobId, LeaseId, ProfileKey, TenantId, WindowId};
 use crate::job::{Job, Phase};
 use crate::placement::Lease;
 use crate::profile::Profile;
 use crate::table::IdWindow;
 use crate::units::Time;
+use crate::window::Window;
 
 /// The facts of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +36,12 @@ pub struct Snapshot {
     starting: Vec<(Time, LeaseId)>,
     must_stop: Vec<(LeaseId, StopWhy)>,
     paused: Vec<(Time, JobId)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    windows: Vec<(WindowId, Window)>,
+    #[serde(default)]
+    accounts: Vec<TenantAccount>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weighed_at: Option<Time>,
     abilities: Abilities,
     uses: Vec<((TenantId, GroupId), Seen)>,
     wake_at: Option<Time>,
@@ -65,6 +73,9 @@ impl ClusterState {
             starting: self.starting.iter().copied().collect(),
             must_stop: self.must_stop.iter().map(|(lease, why)| (*lease, *why)).collect(),
             paused: self.gates.paused.iter().copied().collect(),
+            accounts: self.accounts.clone(),
+            weighed_at: self.weighed_at,
+            windows: self.windows().map(|(id, window)| (id, window.clone())).collect(),
             abilities: self.abilities,
             uses: self.uses.iter().map(|(group, seen)| (*group, *seen)).collect(),
             wake_at: self.wake_at,
@@ -87,6 +98,7 @@ impl ClusterState {
             must_stop: snapshot.must_stop.into_iter().collect(),
             abilities: snapshot.abilities,
             uses: snapshot.uses.into_iter().collect(),
+            weighed_at: snapshot.weighed_at,
             wake_at: snapshot.wake_at,
             asked_at: snapshot.asked_at,
             turns: snapshot.turns,
@@ -111,6 +123,8 @@ impl ClusterState {
         state.restore_bookings();
         state.gates.paused = snapshot.paused.into_iter().collect();
         state.gates = state.derive_gates();
+        state.restore_windows(snapshot.windows);
+        state.restore_accounts(snapshot.accounts);
         state
     }
 

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::thread::available_parallelism;
 
 use super::gpus::Gpus;
-use crate::image;
 use crate::wire::Machine;
+use crate::{image, stream};
 
 /// What people may say about a machine instead of letting it be found.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
     let kind = gpus.kind();
     Machine {
         name: said.name.clone().unwrap_or_else(host_name),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         address: said.address.clone().unwrap_or_else(|| address_towards(daemon)),
         cpu_milli: said.cpu_milli.unwrap_or_else(cpu_milli),
         mem_mib: said.mem_mib.unwrap_or_else(mem_mib),
@@ -36,7 +37,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         gpus: kind.count,
         rack: said.rack,
         instance: None,
-        abilities: vec![image::ABILITY.to_owned()],
+        abilities: [image::ABILITY, stream::ABILITY].map(str::to_owned).into(),
         runtimes: Vec::new(),
     }
 }

@@ -18,6 +18,9 @@ pub fn environment(shim: &ShimOrder, task: &TaskOrder) -> BTreeMap<String, Strin
         env.insert("USER".to_owned(), user.name.clone());
         env.insert("LOGNAME".to_owned(), user.name.clone());
         env.insert("HOME".to_owned(), user.home.clone());
+        if !user.shell.is_empty() {
+            env.insert("SHELL".to_owned(), user.shell.clone());
+        }
     }
     env.extend(shim.order.env.clone());
     let own = gang(shim, task).into_iter().chain(own(shim)).chain(gpus(shim, task));

@@ -158,6 +158,11 @@ impl LeaseFolder {
         self.file("end.json")
     }
 
+    /// Millijoules that it used so far.
+    pub fn energy(&self) -> PathBuf {
+        self.file("energy.json")
+    }
+
     /// The script that travels with the job.
     pub fn script(&self) -> PathBuf {
         self.file("script")

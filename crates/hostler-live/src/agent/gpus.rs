@@ -21,7 +21,7 @@ pub enum Gpus {
     None,
 }
 
-/// Made-up GPUs, as in `8xV100` or `8xV100:32768`.
+/// Made-up GPUs, as in `8xV100` or `8xV100:32768@300`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FakeGpus {
     /// How many.
@@ -30,6 +30,8 @@ pub struct FakeGpus {
     pub model: String,
     /// Memory of each in MiB.
     pub mem_mib: u32,
+    /// Power that each pretends to take in watts; none tells any when zero.
+    pub watts: u32,
 }
 
 /// A text that names no made-up GPUs.
@@ -57,6 +59,21 @@ pub struct DeviceUse {
     pub by_process: BTreeMap<u32, u32>,
 }
 
+/// What a GPU tells of its energy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Energy {
+    /// All of it since the driver was loaded.
+    Counted {
+        /// How much.
+        millijoules: u64,
+    },
+    /// What it takes now, where it does not count.
+    Power {
+        /// How much.
+        milliwatts: u32,
+    },
+}
+
 impl Gpus {
     /// Those that NVML knows; none when there is no such library or no driver.
     pub fn find() -> Gpus {
@@ -76,7 +93,7 @@ impl Gpus {
                 tracing::warn!(%fault, "the GPUs cannot be read and are left out");
                 GpuKind::default()
             }),
-            Gpus::Fake(FakeGpus { count, model, mem_mib }) => {
+            Gpus::Fake(FakeGpus { count, model, mem_mib, .. }) => {
                 GpuKind { count: *count, model: model.clone(), mem_mib: *mem_mib }
             }
             Gpus::None => GpuKind::default(),
@@ -88,6 +105,21 @@ impl Gpus {
     pub fn used(&self, seen: &mut Vec<u64>) -> Vec<DeviceUse> {
         match self {
             Gpus::Nvml(nvml) => read_use(nvml, seen).unwrap_or_default(),
+            Gpus::Fake(_) | Gpus::None => Vec::new(),
+        }
+    }
+
+    /// What each tells of its energy.
+    pub fn energy(&self) -> Vec<Option<Energy>> {
+        match self {
+            Gpus::Nvml(nvml) => {
+                let count = nvml.device_count().unwrap_or(0);
+                (0..count).map(|index| read_energy(nvml, index)).collect()
+            }
+            Gpus::Fake(FakeGpus { count, watts, .. }) if *watts > 0 => {
+                let milliwatts = watts.saturating_mul(1000);
+                vec![Some(Energy::Power { milliwatts }); *count as usize]
+            }
             Gpus::Fake(_) | Gpus::None => Vec::new(),
         }
     }
@@ -107,6 +139,14 @@ fn read_kind(nvml: &Nvml) -> Result<GpuKind, NvmlError> {
     }
     let model = models.pop_first().unwrap_or_default();
     Ok(GpuKind { count, model, mem_mib: if count > 0 { mem_mib } else { 0 } })
+}
+
+fn read_energy(nvml: &Nvml, index: u32) -> Option<Energy> {
+    let device = nvml.device_by_index(index).ok()?;
+    let counted = device.total_energy_consumption();
+    let counted = counted.map(|millijoules| Energy::Counted { millijoules });
+    let power = || device.power_usage().map(|milliwatts| Energy::Power { milliwatts });
+    counted.or_else(|_| power()).ok()
 }
 
 fn read_use(nvml: &Nvml, seen: &mut Vec<u64>) -> Result<Vec<DeviceUse>, NvmlError> {
@@ -146,12 +186,16 @@ impl FromStr for FakeGpus {
     fn from_str(text: &str) -> Result<FakeGpus, InvalidFakeGpus> {
         let parse = || {
             let (count, rest) = text.split_once('x')?;
+            let (rest, watts) = match rest.split_once('@') {
+                Some((rest, watts)) => (rest, watts.parse().ok()?),
+                None => (rest, 0),
+            };
             let (model, mem_mib) = match rest.split_once(':') {
                 Some((model, mem_mib)) => (model, mem_mib.parse().ok()?),
                 None => (rest, FAKE_MEM_MIB),
             };
             let count = count.parse().ok()?;
-            (!model.is_empty()).then(|| FakeGpus { count, model: model.to_owned(), mem_mib })
+            (!model.is_empty()).then(|| FakeGpus { count, model: model.to_owned(), mem_mib, watts })
         };
         parse().ok_or_else(|| InvalidFakeGpus(text.to_owned()))
     }
@@ -159,7 +203,8 @@ impl FromStr for FakeGpus {
 
 impl fmt::Display for FakeGpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}:{}", self.count, self.model, self.mem_mib)
+        write!(f, "{}x{}:{}", self.count, self.model, self.mem_mib)?;
+        if self.watts > 0 { write!(f, "@{}", self.watts) } else { Ok(()) }
     }
 }
 
@@ -184,11 +229,11 @@ mod tests {
 
     #[test]
     fn made_up_gpus_are_read_or_refused() {
-        for text in ["8xV100:16384", "1xA100:81920"] {
+        for text in ["8xV100:16384", "1xA100:81920", "4xV100:16384@300"] {
             assert_eq!(text.parse::<FakeGpus>().unwrap().to_string(), text);
         }
         assert_eq!("8xV100".parse::<FakeGpus>().unwrap().mem_mib, FAKE_MEM_MIB);
-        for text in ["V100", "8x", "axV100", "8xV100:", ""] {
+        for text in ["V100", "8x", "axV100", "8xV100:", "8xV100@", ""] {
             assert!(text.parse::<FakeGpus>().is_err(), "{text}");
         }
     }

@@ -17,8 +17,10 @@ use tokio::time::sleep;
 use hostler_core::id::LeaseId;
 
 use super::core::AgentInput;
+use super::energy;
 use super::folder::{self, DataFolder, LeaseFolder, read_json, write_json};
 use super::image::{Container, FOLDERS, Found, ImageSettings};
+use super::refusal::{is_refusal, refused};
 use super::script;
 use super::shell::Incoming;
 use super::shim::{Remnants, ShimOrder, kill_remnants};
@@ -86,8 +88,11 @@ impl Launcher {
         let spawned = tokio::task::spawn_blocking(move || launcher.spawn(order)).await;
         match spawned.map_err(io::Error::other).and_then(|inner| inner) {
             Ok(child) => self.watch(lease, Some(child), woken).await,
+            Err(fault) if is_refusal(&fault) => {
+                self.seen(lease, Stage::Impossible { fault: fault.to_string() }).await;
+            }
             Err(fault) => {
-                // Nothing of the job's own was needed so far but its tenant.
+                // Nothing of the job's own was needed so far but its tenant and person.
                 let of_machine = fault.kind() != io::ErrorKind::InvalidInput;
                 let fault = format!("cannot start lease {}: {fault}", lease.0);
                 self.seen(lease, Stage::NotStarted { fault, of_machine }).await;
@@ -157,7 +162,7 @@ impl Launcher {
             let fault = "jobs of its tenant could read the secrets of the daemon there";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
-        let user = self.jobs.users.of(order.tenant)?;
+        let user = self.jobs.users.of(&order)?;
         script::place(&mut order, folder, user.as_ref())?;
         let shared = self.jobs.checkpoints.clone().unwrap_or_else(|| self.data.checkpoints());
         let checkpoint_dir = shared.join(order.job.0.to_string());
@@ -169,8 +174,10 @@ impl Launcher {
         } else if Path::new(&order.workdir).is_absolute() {
             PathBuf::from(&order.workdir)
         } else {
-            let fault = format!("its folder `{}` is not named from `/` on", order.workdir);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+            return Err(refused(format!(
+                "its folder `{}` is not named from `/` on",
+                order.workdir
+            )));
         };
         let container = match order.image.is_empty() {
             true => None,
@@ -257,7 +264,7 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
     }
     let Some(_lock) = folder.lock()? else { return Ok(None) };
     if let Some(stage) = read_json(&folder.end()) {
-        return Ok(Some(stage));
+        return Ok(Some(measured(stage, folder)));
     }
     let remnants: Option<Remnants> = read_json(&folder.pids());
     let remnants = remnants.filter(|remnants| remnants.is_of(folder));
@@ -270,7 +277,15 @@ fn close(folder: &LeaseFolder) -> io::Result<Option<Stage>> {
         container.clean(&shim);
     }
     write_json(&folder.end(), &interrupted(), true)?;
-    Ok(Some(interrupted()))
+    Ok(Some(measured(interrupted(), folder)))
+}
+
+/// An end that an earlier agent missed, with the energy that it saw.
+fn measured(mut stage: Stage, folder: &LeaseFolder) -> Stage {
+    if let Stage::Ended { notes, .. } = &mut stage {
+        notes.joules = notes.joules.or(energy::written(folder).map(|sum| sum / 1000));
+    }
+    stage
 }
 
 fn interrupted() -> Stage {

@@ -54,7 +54,7 @@ mod tests {
     use crate::agent::user::is_root;
 
     fn nobody() -> JobUser {
-        JobUser { uid: 65534, gid: 65534, name: "nobody".into(), home: "/".into() }
+        JobUser::bare(65534, 65534, "nobody", "/")
     }
 
     fn folder(mode: u32) -> TempDir {

@@ -22,8 +22,8 @@ use super::shim::{Remnants, ShimOrder};
 const GPU_USE_SECS: u64 = 5;
 
 /// Reads the use of the GPUs until there is no agent, or nothing to read.
-pub(super) async fn sample(gpus: Gpus, leases: PathBuf, inbox: mpsc::Sender<Incoming>) {
-    let (gpus, leases) = (Arc::new(gpus), Arc::new(leases));
+pub(super) async fn sample(gpus: Arc<Gpus>, leases: PathBuf, inbox: mpsc::Sender<Incoming>) {
+    let leases = Arc::new(leases);
     let mut seen = Vec::new();
     while !inbox.is_closed() {
         let (reader, folder) = (gpus.clone(), leases.clone());

@@ -21,6 +21,8 @@ pub struct Server {
     pub host: String,
     /// Port.
     pub port: u16,
+    /// The socket on this machine by which it is called instead: it knows callers by themselves.
+    pub socket: Option<PathBuf>,
 }
 
 /// All that a caller needs.
@@ -28,7 +30,7 @@ pub struct Server {
 pub struct Access {
     /// Whom to call.
     pub server: Server,
-    /// The secret.
+    /// The secret; empty for a caller who is known without, over a socket.
     pub token: String,
     /// SHA-256 of the server's certificate; none without TLS.
     pub fingerprint: Option<String>,
@@ -44,9 +46,22 @@ struct Kept {
 }
 
 impl Server {
-    /// Reads `https://HOST[:PORT]`.
+    /// The server behind a socket of this machine.
+    pub fn local(socket: &Path) -> Server {
+        let (host, socket) = ("localhost".to_owned(), Some(socket.to_owned()));
+        Server { tls: false, host, port: PORT, socket }
+    }
+
+    /// Reads `https://HOST[:PORT]`, or `unix:PATH` for a socket of this machine.
     pub fn parse(text: &str) -> Result<Server, ClientError> {
         let wrong = |fault| ClientError::Address { text: text.to_owned(), fault };
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return match path.is_empty() {
+                true => Err(wrong("it names no socket")),
+                false => Ok(Server::local(Path::new(path))),
+            };
+        }
         let uri: Uri = text.parse().map_err(|_| wrong("it is no address"))?;
         let tls = match uri.scheme_str() {
             Some("https") => true,
@@ -58,7 +73,8 @@ impl Server {
         }
         let host = uri.host().ok_or_else(|| wrong("it has no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let server = Server { tls, host, port: uri.port_u16().unwrap_or(PORT) };
+        let port = uri.port_u16().unwrap_or(PORT);
+        let server = Server { tls, host, port, socket: None };
         if !server.tls && !server.is_loopback() {
             return Err(wrong("without TLS only servers on loopback are called"));
         }
@@ -74,6 +90,9 @@ impl Server {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(socket) = &self.socket {
+            return write!(f, "unix:{}", socket.display());
+        }
         let scheme = if self.tls { "https" } else { "http" };
         match self.host.contains(':') {
             true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
@@ -101,19 +120,23 @@ impl Access {
             }
             _ => {}
         }
-        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let needs_token = server.socket.is_none();
+        let bad = |byte: u8| !byte.is_ascii_graphic();
+        if (token.is_empty() && needs_token) || token.bytes().any(bad) {
             return Err(ClientError::NoToken { server: server.to_string() });
         }
         let (token, fingerprint) = (token.to_owned(), fingerprint.map(str::to_owned));
         Ok(Access { server, token, fingerprint })
     }
 
-    /// What the environment says, and what is kept for the same server.
+    /// What the environment says, and what is kept for the same server; without either, the usual
+    /// socket of this machine, if there is one.
     ///
     /// What is kept for one server is never sent to another.
     pub fn find(
         variable: impl Fn(&str) -> Option<String>,
         file: Option<&Path>,
+        usual: &Path,
     ) -> Result<Access, ClientError> {
         let kept = file.map(read).transpose()?.flatten();
         let server = variable("HOSTLER_SERVER");
@@ -127,8 +150,10 @@ impl Access {
         };
         let of_kept = |field: fn(&Kept) -> Option<String>| kept.as_ref().and_then(field);
         let server = server.or_else(|| of_kept(|kept| Some(kept.server.clone())));
-        let server = server.ok_or(ClientError::NoServer)?;
+        let local = || usual.exists().then(|| Server::local(usual).to_string());
+        let server = server.or_else(local).ok_or(ClientError::NoServer)?;
         let token = variable("HOSTLER_TOKEN").or_else(|| of_kept(|kept| Some(kept.token.clone())));
+        let token = token.or_else(|| server.starts_with("unix:").then(String::new));
         let token = token.ok_or_else(|| ClientError::NoToken { server: server.clone() })?;
         let fingerprint = variable("HOSTLER_FINGERPRINT");
         let fingerprint = fingerprint.or_else(|| of_kept(|kept| kept.fingerprint.clone()));
@@ -163,6 +188,9 @@ fn read(file: &Path) -> Result<Option<Kept>, ClientError> {
     Ok(Some(kept))
 }
 
+/// Where a daemon that serves a whole machine listens to its users.
+pub const USUAL_SOCKET: &str = "/run/hostler/hostler.sock";
+
 /// Where `hostler login` keeps credentials.
 pub fn credentials_file(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -195,6 +223,25 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_needs_no_token_and_comes_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, file) = (folder.path().join("socket"), folder.path().join("credentials"));
+        let none = |_: &str| None;
+        let missing = Access::find(none, Some(&file), &socket).unwrap_err();
+        assert!(matches!(missing, ClientError::NoServer), "{missing}");
+        std::fs::write(&socket, "").unwrap();
+        let found = Access::find(none, Some(&file), &socket).unwrap();
+        assert_eq!((found.token.as_str(), found.server.socket.as_ref()), ("", Some(&socket)));
+        let kept = Access::new("http://127.0.0.1:1", "secret", None).unwrap();
+        kept.keep(&file).unwrap();
+        assert_eq!(Access::find(none, Some(&file), &socket).unwrap(), kept);
+        let named = |name: &str| (name == "HOSTLER_SERVER").then(|| "unix:///a/b".to_owned());
+        let named = Access::find(named, Some(&file), &socket).unwrap();
+        assert_eq!((named.server.to_string(), named.token.as_str()), ("unix:/a/b".into(), ""));
+        assert!(Server::parse("unix:").is_err());
+    }
+
+    #[test]
     fn a_server_with_tls_is_known_by_its_fingerprint() {
         let fault = |fingerprint| {
             let access = Access::new("https://gpu.example", "secret", fingerprint);
@@ -216,7 +263,7 @@ mod tests {
         kept.keep(&file).unwrap();
         let find = |server: &'static str| {
             let set = move |name: &str| (name == "HOSTLER_SERVER").then(|| server.to_owned());
-            Access::find(set, Some(&file))
+            Access::find(set, Some(&file), Path::new("/no/such/socket"))
         };
         assert_eq!(find("http://127.0.0.1:1").unwrap(), kept);
         let error = find("http://127.0.0.1:2").unwrap_err();

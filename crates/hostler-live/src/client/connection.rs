@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -160,8 +160,11 @@ impl Connection {
         let mut request = Request::builder()
             .method(ask.method.clone())
             .uri(full_path(ask.path))
-            .header(header::HOST, format!("{}:{}", server.host, server.port))
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.access.token));
+            .header(header::HOST, format!("{}:{}", server.host, server.port));
+        if !self.access.token.is_empty() {
+            let shown = format!("Bearer {}", self.access.token);
+            request = request.header(header::AUTHORIZATION, shown);
+        }
         for (name, value) in ask.headers {
             request = request.header(*name, *value);
         }
@@ -182,6 +185,11 @@ impl Connection {
 
     async fn connect_now(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
         let server = &self.access.server;
+        if let Some(socket) = &server.socket {
+            let stream = UnixStream::connect(socket).await;
+            let stream = stream.map_err(|error| self.unreachable(error.to_string()))?;
+            return self.shake_hands(stream).await;
+        }
         let stream = TcpStream::connect((server.host.as_str(), server.port)).await;
         let stream = stream.map_err(|error| self.unreachable(error.to_string()))?;
         let _ = stream.set_nodelay(true);

@@ -6,6 +6,8 @@
 mod access;
 mod connection;
 pub mod pin;
+pub mod socket;
+pub mod stream;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-pub use access::{Access, Server, credentials_file};
+pub use access::{Access, Server, USUAL_SOCKET, credentials_file};
 use connection::Connection;
 
 use crate::api::{PREFIX, Problem};

@@ -7,10 +7,14 @@ use hostler_core::id::{LeaseId, NodeId, TenantId};
 use super::jobs::{require, unknown_job};
 use super::recover::usable;
 use super::request::{check_name, invalid};
+use super::tokens::{is_local, local_hash};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
-use crate::driver::OutputRead;
+use crate::driver::{OutputRead, StreamOpen};
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
+use crate::person::{Person, is_account_name};
+use crate::reservation::DrainRequest;
 use crate::store::{JobRow, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow, starts};
+use crate::stream::StreamRequest;
 
 impl Host {
     /// Does what somebody wants, or says why not and changes nothing.
@@ -48,10 +52,20 @@ impl Host {
                 };
                 return self.read_output(by, job, start, read);
             }
+            Command::OpenStream { job, number, request } => {
+                self.open_stream(by, job, number, request)?
+            }
             Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
-            Command::Drain { node, draining } => {
+            Command::Reserve(request) => {
+                Answer::Reservation(Box::new(self.desk.reserve(by, *request)?))
+            }
+            Command::Unreserve { name } => {
+                self.desk.unreserve(by, &name)?;
+                Answer::Done
+            }
+            Command::Drain { node, draining, how } => {
                 require(by, &[Role::Admin])?;
-                self.drain_node(&node, draining)?;
+                self.drain_node(&node, draining, how)?;
                 Answer::Node(Box::new(self.node(&node).expect("drained just now")))
             }
             Command::SetPolicy { settings } => {
@@ -65,7 +79,7 @@ impl Host {
                 let tenant = Box::new(self.tenant(&name).expect("set just now"));
                 Answer::Tenant { tenant, is_new }
             }
-            Command::CreateToken { hash, role, tenant, name, one_time } => {
+            Command::CreateToken { hash, role, tenant, name, one_time, person } => {
                 require(by, &[Role::Admin])?;
                 check_name("name", &name)?;
                 if role == Role::Agent && !one_time {
@@ -74,7 +88,16 @@ impl Host {
                 if self.desk.tenants.get(&tenant).is_none() {
                     self.desk.set_tenant(&tenant, TenantQuota::default())?;
                 }
-                self.desk.add_token(hash, role, tenant, name, one_time)?
+                let token = NewRow { role, tenant, name, one_time, person };
+                self.desk.add_token(|_| hash, token)?
+            }
+            Command::SetUser { name, role, tenant } => {
+                require(by, &[Role::Admin])?;
+                self.desk.set_user(name, role, tenant)?
+            }
+            Command::RemoveUser { name } => {
+                require(by, &[Role::Admin])?;
+                self.desk.remove_user(&name)?
             }
             Command::RevokeToken { token } => {
                 require(by, &[Role::Admin])?;
@@ -87,11 +110,17 @@ impl Host {
         Ok(())
     }
 
-    fn drain_node(&mut self, name: &str, draining: bool) -> Result<(), HostError> {
+    fn drain_node(
+        &mut self,
+        name: &str,
+        draining: bool,
+        how: DrainRequest,
+    ) -> Result<(), HostError> {
         let Some(row) = self.desk.node_row(name).cloned() else {
             return Err(HostError::Unknown { what: "node", name: name.to_owned() });
         };
         let id = NodeId(row.id);
+        self.desk.note_drain(&row, draining, how)?;
         self.desk.put_node(NodeRow { draining, ..row });
         self.driver.drain(&mut self.desk, id);
         Ok(())
@@ -113,6 +142,31 @@ impl Host {
         let (lease, node) =
             place_of(&row, start, read.rank).map_err(|fault| HostError::NoOutput { fault })?;
         self.driver.read_output(&mut self.desk, OutputRead { lease, node, ..read })
+    }
+
+    /// Whoever may end a job may also go inside.
+    fn open_stream(
+        &mut self,
+        by: &Principal,
+        job: u32,
+        number: u64,
+        request: StreamRequest,
+    ) -> Result<Answer, HostError> {
+        self.desk.changeable(by, job, None)?;
+        let facts = &self.desk.jobs.get(&job).expect("looked up just now").row.facts;
+        let wrong = |fault: String| HostError::WrongState { job, fault };
+        let lease = facts.lease.and_then(|lease| self.desk.state().lease(LeaseId(lease)));
+        let lease = lease.filter(|lease| lease.started.is_some()).map(|lease| lease.id);
+        let Some(lease) = lease else {
+            let fault = "does not run yet; `hostler explain` says why it waits".to_owned();
+            return Err(wrong(fault));
+        };
+        let rank = request.rank;
+        let node = starts::node_of(&facts.nodes, &facts.tasks, rank);
+        let node = node.ok_or_else(|| wrong(format!("has no task {rank}")))?.to_owned();
+        let open = StreamOpen { number, lease, node, request };
+        let token = self.driver.open_stream(&mut self.desk, open)?;
+        Ok(Answer::Stream { token })
     }
 }
 
@@ -149,7 +203,7 @@ impl Desk {
         let before = self.tenants.get(name).and_then(|tenant| tenant.row.quota.weight);
         quota.weight = quota.weight.or(before);
         let (weight, gpus_max) = (quota.weight.unwrap_or(1), quota.gpus_max);
-        let spec = Tenant { name: name.into(), weight, gpus_max };
+        let spec = Tenant { name: name.into(), weight, gpus_max, budget: quota.budget() };
         let id = known.unwrap_or(self.tenants.len() as u32);
         let tenant = TenantId(id);
         match known {
@@ -165,18 +219,17 @@ impl Desk {
 
     fn add_token(
         &mut self,
-        hash: String,
-        role: Role,
-        tenant: String,
-        name: String,
-        one_time: bool,
+        hash: impl FnOnce(u32) -> String,
+        token: NewRow,
     ) -> Result<Answer, HostError> {
         if self.tokens.len() >= TOKENS_MAX {
             return Err(invalid("token", format!("there are {TOKENS_MAX} already")));
         }
         let id = self.tokens.next_id();
         let created = self.now.0;
-        let token = TokenRow { id, hash, role, tenant, name, created, revoked: None, one_time };
+        let (hash, revoked) = (hash(id), None);
+        let NewRow { role, tenant, name, one_time, person } = token;
+        let token = TokenRow { id, hash, role, tenant, name, created, revoked, one_time, person };
         self.draft.rows.push(Row::Token(token.clone()));
         self.tokens.put(token);
         Ok(Answer::Token(id))
@@ -186,7 +239,9 @@ impl Desk {
         let Some(token) = self.tokens.get(id) else {
             return Err(HostError::Unknown { what: "token", name: id.to_string() });
         };
-        let lets_in = |token: &TokenRow| token.role == Role::Admin && token.revoked.is_none();
+        let lets_in = |token: &TokenRow| {
+            token.role == Role::Admin && token.revoked.is_none() && !is_local(token)
+        };
         if lets_in(token) && self.tokens.iter().filter(|token| lets_in(token)).count() == 1 {
             return Err(HostError::LastAdmin { token: id });
         }
@@ -218,7 +273,38 @@ impl Desk {
         self.draft.rows.push(Row::Token(spent.clone()));
         let tenant = spent.tenant.clone();
         self.tokens.put(spent);
-        self.add_token(hash, Role::Agent, tenant, node, false)
+        let (role, one_time, person) = (Role::Agent, false, None);
+        self.add_token(|_| hash, NewRow { role, tenant, name: node, one_time, person })
+    }
+
+    /// Lets a user of the daemon's machine in; what was said of the same one before is over.
+    fn set_user(&mut self, name: String, role: Role, tenant: String) -> Result<Answer, HostError> {
+        if !is_account_name(&name) {
+            let fault = format!("`{}` is no name of an account", name.escape_debug());
+            return Err(invalid("name", fault));
+        }
+        if role == Role::Agent {
+            return Err(invalid(
+                "role",
+                "agents have tokens; use user, viewer or admin".to_owned(),
+            ));
+        }
+        if self.tenants.get(&tenant).is_none() {
+            return Err(HostError::Unknown { what: "tenant", name: tenant });
+        }
+        if self.tokens.of_user(&name).is_some() {
+            self.remove_user(&name)?;
+        }
+        let hashed = name.clone();
+        let token = NewRow { role, tenant, name, one_time: false, person: None };
+        self.add_token(|id| local_hash(&hashed, id), token)
+    }
+
+    fn remove_user(&mut self, name: &str) -> Result<Answer, HostError> {
+        let Some(id) = self.tokens.of_user(name).map(|token| token.id) else {
+            return Err(HostError::Unknown { what: "user", name: name.to_owned() });
+        };
+        self.revoke(id)
     }
 
     /// Two machines with one name would end each other's jobs: a second one has to wait until a
@@ -229,6 +315,15 @@ impl Desk {
             None => Ok(()),
         }
     }
+}
+
+/// What is said of a token that is made.
+struct NewRow {
+    role: Role,
+    tenant: String,
+    name: String,
+    one_time: bool,
+    person: Option<Person>,
 }
 
 /// The lease of a start of a job, and the node that a task of it was on.

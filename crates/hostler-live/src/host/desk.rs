@@ -24,6 +24,7 @@ use super::many::ManyReply;
 use super::tenants::Tenants;
 use super::tokens::Tokens;
 use super::{Effect, Figures, HostError, PolicyBuilder, Settings};
+use crate::reservation::Reservation;
 use crate::store::{Batch, JobFacts, JobRow, NodeRow, Row, Store, TokenRow};
 
 /// Time between looks at whether the store is still this daemon's alone. While it is not, beats
@@ -56,6 +57,7 @@ pub struct Desk {
     pub(super) groups: BTreeMap<String, u32>,
     pub(super) keys: Keys,
     pub(super) nodes: BTreeMap<String, NodeRow>,
+    pub(super) reservations: Vec<Reservation>,
     pub(super) fence: Option<Span>,
     pub(super) store_checked: Time,
     /// The question that a solver is at work on, and the step that it is about.

@@ -12,6 +12,7 @@ use hostler_core::watch::Watch;
 
 use super::{Change, Changed, Desk, Effect};
 use crate::job::JobState;
+use crate::notice;
 use crate::store::{JobRow, Row, Start, StartEnd, starts, stays};
 
 /// What the engine told since it was last asked.
@@ -141,6 +142,7 @@ impl Desk {
         self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);
         self.draft.touched.remove(&job.id.0);
         self.announce(&live.row);
+        self.notify(&live.row);
         self.push_job(&live.row, live.is_new);
         self.draft.ended.insert(job.id.0, live.row);
     }
@@ -156,6 +158,14 @@ impl Desk {
         self.draft.effects.push(Effect::Changed(Change { number: row.version, at, what }));
     }
 
+    /// Tells those who want to hear of it where a job has come to.
+    fn notify(&mut self, row: &JobRow) {
+        let told = notice::of_change(row, &self.cluster, &self.settings.notify_always);
+        if let Some(notice) = told {
+            self.draft.effects.push(Effect::Notify(Box::new(notice)));
+        }
+    }
+
     /// Writes the rows of jobs that changed.
     pub(super) fn write_jobs(&mut self) {
         for id in std::mem::take(&mut self.draft.touched) {
@@ -167,11 +177,17 @@ impl Desk {
             }
             let version = self.next_change();
             let live = self.jobs.get_mut(&id).expect("looked up above");
+            let began = state == JobState::Running
+                && live.row.state != JobState::Running
+                && live.row.facts.restarts == 0;
             (live.row.state, live.row.version) = (state, version);
             let is_new = std::mem::take(&mut live.is_new);
             live.changed = false;
             let row = live.row.clone();
             self.announce(&row);
+            if began {
+                self.notify(&row);
+            }
             self.push_job(&row, is_new);
         }
     }
@@ -194,6 +210,7 @@ fn end_of(state: &ClusterState, lease: &Lease) -> StartEnd {
     let down = |part: &Part| state.node(part.node).health == Health::Down;
     match lease.stop.map(|stop| stop.why) {
         Some(StopWhy::Preempted | StopWhy::LeaseEnded) => StartEnd::Preempted,
+        Some(StopWhy::Evicted) => StartEnd::Evicted,
         Some(StopWhy::Cancelled) => StartEnd::Cancelled,
         Some(StopWhy::TimeLimit) => StartEnd::TimeLimit,
         Some(StopWhy::NodeFailed | StopWhy::NoAnswer) => StartEnd::NodeFailed,

@@ -12,8 +12,12 @@ use utoipa::ToSchema;
 use crate::api::JobsChanged;
 use crate::driver::Word;
 use crate::job::{JobAction, JobRequest, JobState, JobView};
+use crate::notice::Notice;
+use crate::person::Person;
+use crate::reservation::{DrainRequest, Reservation, ReservationRequest};
 use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
+use crate::stream::StreamRequest;
 use crate::wire::{Stream, ToAgent};
 
 use super::view::{NodeView, TenantView};
@@ -58,6 +62,8 @@ pub enum Effect {
     Close(SessionId),
     /// Tell those who watch.
     Changed(Change),
+    /// Tell those who are not looking.
+    Notify(Box<Notice>),
     /// Fetch the question of this number, solve it and give the answer back as an input.
     Solve(u64),
 }
@@ -73,13 +79,16 @@ pub struct Principal {
     pub role: Role,
     /// Tenant whose jobs it sees; admins see all.
     pub tenant: String,
+    /// Whom machines run its jobs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
 }
 
 impl Principal {
     /// The daemon itself, for what it does at its first start.
     pub fn daemon() -> Principal {
         let (user, tenant) = ("hostler".to_owned(), DEFAULT_TENANT.to_owned());
-        Principal { token: 0, user, role: Role::Admin, tenant }
+        Principal { token: 0, user, role: Role::Admin, tenant, person: None }
     }
 
     /// Whether jobs of this tenant are its business.
@@ -135,6 +144,15 @@ pub enum Command {
         node: String,
         /// Whether it drains.
         draining: bool,
+        /// Why, and until when jobs may stay.
+        how: DrainRequest,
+    },
+    /// Keep nodes for a time.
+    Reserve(Box<ReservationRequest>),
+    /// Keep them no more.
+    Unreserve {
+        /// The name of the reservation.
+        name: String,
     },
     /// Let another policy decide.
     SetPolicy {
@@ -160,6 +178,22 @@ pub enum Command {
         name: String,
         /// Whether it only enrols one agent and is then spent.
         one_time: bool,
+        /// Whom machines run its jobs as.
+        person: Option<Person>,
+    },
+    /// Let a user of the daemon's machine in by its socket, or say otherwise what one may do.
+    SetUser {
+        /// Name of the account.
+        name: String,
+        /// What it allows.
+        role: Role,
+        /// Whose jobs it sees.
+        tenant: String,
+    },
+    /// Let such a user in no more.
+    RemoveUser {
+        /// Name of the account.
+        name: String,
     },
     /// Let somebody in no more.
     RevokeToken {
@@ -186,6 +220,15 @@ pub enum Command {
         /// Of which start, by how often it had been started before; the last one when none.
         start: Option<u32>,
     },
+    /// Lead a stream to a running job.
+    OpenStream {
+        /// The job.
+        job: u32,
+        /// Number of the stream.
+        number: u64,
+        /// What is wanted.
+        request: StreamRequest,
+    },
 }
 
 /// The answer to a command.
@@ -211,10 +254,17 @@ pub enum Answer {
         /// Whether it was added just now.
         is_new: bool,
     },
+    /// The reservation as it is now.
+    Reservation(Box<Reservation>),
     /// The number of the token.
     Token(u32),
     /// A piece of output.
     Output(OutputPiece),
+    /// The agent with this token was told to connect for the stream.
+    Stream {
+        /// Number of the token.
+        token: u32,
+    },
     /// It is done.
     Done,
 }
@@ -291,7 +341,7 @@ pub enum HostError {
     /// There is no such thing, or it is not the principal's business.
     #[error("no {what} `{name}`")]
     Unknown {
-        /// `job`, `node`, `tenant` or `token`.
+        /// `job`, `node`, `tenant`, `reservation`, `token` or `user`.
         what: &'static str,
         /// What was asked for.
         name: String,
@@ -319,6 +369,12 @@ pub enum HostError {
     Untrusted {
         /// The tenant.
         tenant: String,
+    },
+    /// The reservation is for others.
+    #[error("reservation `{name}` is not for you; `hostler reservation list` says for whom")]
+    NotInvited {
+        /// Its name.
+        name: String,
     },
     /// The token enrols another node.
     #[error("this token enrols node `{named}`, not `{node}`; make one for that")]
@@ -403,6 +459,15 @@ pub enum HostError {
     NoOutput {
         /// Why.
         fault: String,
+    },
+    /// The agent is too old for what is asked.
+    #[error(
+        "node `{node}` runs an agent of an earlier release, which leads nobody to its jobs; \
+         upgrade it (jobs go on meanwhile)"
+    )]
+    OldAgent {
+        /// Its name.
+        node: String,
     },
     /// Too much is going on.
     #[error("too many requests are waiting; try again in a moment")]

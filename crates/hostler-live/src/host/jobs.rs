@@ -64,6 +64,8 @@ impl Desk {
         let (mut spec, names) = spec_of(&request, self, &tenant)?;
         check_array(&request)?;
         spec.after = self.needs_of(by, &request)?;
+        let window = self.window_for(by, &tenant, &request.reservation)?;
+        spec.gangs.iter_mut().for_each(|gang| gang.demand.window = window);
         let first = JobId(self.next_job);
         spec.array = request.array_limit.map(|most| ArrayLimit { first, most });
         let count = request.array.max(1);
@@ -115,6 +117,7 @@ impl Desk {
                 request: request.clone(),
                 facts: JobFacts {
                     array_index: is_array.then(|| indices.at(place)),
+                    person: by.person.clone(),
                     ..JobFacts::default()
                 },
                 origin: JobOrigin::Ours,
@@ -198,7 +201,7 @@ impl Desk {
     }
 
     /// Whether somebody may change a job now.
-    fn changeable(
+    pub(super) fn changeable(
         &mut self,
         by: &Principal,
         id: u32,
@@ -248,6 +251,10 @@ fn check_array(request: &JobRequest) -> Result<(), HostError> {
     }
     if array_limit == Some(0) {
         return invalid("array_limit", "0; let one run at a time at least".to_owned());
+    }
+    if array > 0 && request.interactive.is_some() {
+        let fault = "nobody can be attached to all jobs of an array; submit one job".to_owned();
+        return invalid("interactive", fault);
     }
     let alone = array_first > 0 || array_step.is_some() || array_limit.is_some();
     if array == 0 && alone {

@@ -26,6 +26,7 @@ mod reader;
 mod reasons;
 mod recover;
 mod request;
+mod reservations;
 mod tenants;
 mod thread;
 mod tokens;
@@ -53,11 +54,12 @@ pub use input::{
 pub use metrics::{Figures, Histogram};
 pub use request::grace_of;
 pub use thread::{AgentLink, AgentVoice, Changes, HostHandle, HostThread};
-pub use tokens::{Secret, hash_of};
+pub use tokens::{Secret, hash_of, stranger};
 pub use view::{JobFilter, NodeView, TenantView, TokenView, of_row};
 
 use crate::driver::Driver;
 use crate::limits::{FOLLOW_UPS_MAX, KEYS_PER_TOKEN_MAX};
+use crate::notice::NotifyEvent;
 use crate::store::Row;
 
 /// Makes a policy from TOML, or says what is wrong with it.
@@ -88,6 +90,8 @@ pub struct Settings {
     pub keys_max: usize,
     /// Whether only jobs of [`DEFAULT_TENANT`] are taken: those that run here could read secrets.
     pub only_default_tenant: bool,
+    /// What is told of every job, whether it asked for it or not.
+    pub notify_always: Vec<NotifyEvent>,
 }
 
 impl Settings {
@@ -106,6 +110,7 @@ impl Settings {
             snapshot_bytes: 8 << 20,
             keys_max: KEYS_PER_TOKEN_MAX,
             only_default_tenant: false,
+            notify_always: Vec::new(),
         }
     }
 }
@@ -253,6 +258,7 @@ impl Host {
             | Decision::SetAside { .. }
             | Decision::Hold { .. }
             | Decision::BeginRound
+            | Decision::WeighPast { .. }
             | Decision::Turns { .. }
             | Decision::Solve { .. }
             | Decision::WakeAt { .. } => {}

@@ -9,7 +9,7 @@ use hostler_core::units::{Mib, Milli};
 use super::request::check_name;
 use super::{Change, Changed, Desk, Effect};
 use crate::image;
-use crate::limits::{ABILITIES_MAX, INSTANCE_BYTES_MAX};
+use crate::limits::{ABILITIES_MAX, ABILITY_BYTES_MAX, INSTANCE_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::store::{NodeRow, Row};
 use crate::wire::{Instance, Machine};
 
@@ -104,12 +104,18 @@ fn check_words(machine: &Machine) -> Result<(), String> {
     if machine.gpus > 0 {
         check_name("gpu_model", &machine.gpu_model).map_err(|fault| fault.to_string())?;
     }
+    if machine.version.len() > VERSION_BYTES_MAX || machine.version.contains(char::is_control) {
+        return Err(format!("its version makes no sense: {:?}", machine.version));
+    }
     if machine.address.contains(char::is_control) {
         return Err(format!("its address makes no sense: {:?}", machine.address));
     }
+    let is_word = |word: &&String| {
+        word.len() <= ABILITY_BYTES_MAX && word.bytes().all(|byte| byte.is_ascii_graphic())
+    };
     let said = machine.runtimes.iter().flat_map(|runtime| [&runtime.name, &runtime.version]);
-    let said: Vec<&String> = said.chain(&machine.abilities).collect();
-    if said.len() > ABILITIES_MAX || said.iter().any(|word| check_name("ability", word).is_err()) {
+    let mut said = said.chain(&machine.abilities);
+    if said.clone().count() > ABILITIES_MAX || !said.all(|word| is_word(&word)) {
         return Err("what it says that it can do makes no sense".to_owned());
     }
     let Some(Instance { boot, machine, folder, .. }) = &machine.instance else { return Ok(()) };
@@ -139,6 +145,7 @@ mod tests {
     fn words_of_an_agent_do_nothing_to_a_terminal() {
         let machine = |model: &str, address: &str| Machine {
             name: "n1".to_owned(),
+            version: String::new(),
             address: address.to_owned(),
             cpu_milli: 1000,
             mem_mib: 1000,

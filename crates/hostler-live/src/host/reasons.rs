@@ -10,9 +10,11 @@ use hostler_core::job::{Demand, Gang, Job, Phase};
 use hostler_core::placement::Lease;
 use hostler_core::reason::Reason;
 use hostler_core::units::{Milli, Span, Time};
+use hostler_core::window::Kept;
 
 use super::Host;
 use super::jobs::LiveJob;
+use super::reservations::span_words;
 use crate::image;
 
 /// Sentences about demands that do not fit now: jobs that wait differ in few ways that matter.
@@ -62,6 +64,7 @@ impl Host {
             Some(Gate::Pause) => format!("{}; it is tried again soon", live.row.facts.reason),
             Some(Gate::NoNode) => self.no_node(job),
             Some(Gate::Quota) => self.over_quota(live, job),
+            Some(Gate::Budget) => self.over_budget(live, job),
             Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
         }
     }
@@ -109,6 +112,23 @@ impl Host {
         format!("{said}; it asks for {asked}")
     }
 
+    fn over_budget(&self, live: &LiveJob, job: &Job) -> String {
+        let state = self.desk.state();
+        let tenant = job.spec.tenant;
+        let Some(budget) = state.tenant(tenant).budget else { return job.reason.to_string() };
+        let account = state.tenant_account(tenant);
+        let hours = |span: Span| span.secs_f64() / 3600.0;
+        let anew = (account.period_from + budget.every).since(state.now());
+        format!(
+            "tenant `{}` has used {:.1} of the {:.0} GPU hours of its budget; there are more in \
+             {}, or when an admin says so (`hostler tenant set`)",
+            live.row.tenant,
+            hours(account.spent_at(state.now())),
+            hours(budget.gpu_time),
+            span_words(anew)
+        )
+    }
+
     /// What is missing for a job that does not fit now.
     fn shortage_of(&self, job: &Job, known: &mut Shortages) -> Option<String> {
         let free = self.desk.state().capacity();
@@ -124,6 +144,9 @@ impl Host {
 
     fn shortage(&self, gang: &Gang) -> String {
         let (state, demand) = (self.desk.state(), &gang.demand);
+        if let Some(note) = self.window_note(demand) {
+            return note;
+        }
         let free = state.capacity();
         let all = state.nodes().iter().filter(|node| !node.retired);
         let open: Vec<&Node> = all.clone().filter(|node| node.usable()).collect();
@@ -148,7 +171,28 @@ impl Host {
             let (count, each) = (gang.count, need(demand));
             return format!("{fit} of its {count} tasks, which need {each} each, would fit now");
         }
-        lacking(free, demand, &accepted)
+        let kept = |node: &&&Node| !Kept::admits(node.kept, demand);
+        match accepted.iter().filter(kept).count() {
+            0 => lacking(free, demand, &accepted),
+            kept => {
+                let others: Vec<&Node> = accepted
+                    .iter()
+                    .filter(|node| Kept::admits(node.kept, demand))
+                    .copied()
+                    .collect();
+                let limit = match demand.stay.is_none() {
+                    true => "; with `--max-time` it may start where it would end before",
+                    false => "",
+                };
+                let are =
+                    if kept == 1 { "1 node is".to_owned() } else { format!("{kept} nodes are") };
+                let words = format!("{are} kept for others{limit}");
+                if others.is_empty() {
+                    return words;
+                }
+                format!("{}; {words}", lacking(free, demand, &others))
+            }
+        }
     }
 
     /// The node on which a waiting job of one task would fit first, and the jobs that would have to

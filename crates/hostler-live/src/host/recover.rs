@@ -132,6 +132,7 @@ impl Desk {
             groups: loaded.groups.into_iter().collect(),
             keys,
             nodes: nodes.collect(),
+            reservations: loaded.reservations,
             fence: loaded.fence.map(Span),
             store_checked: now,
             solving: None,

@@ -9,10 +9,11 @@ use hostler_core::job::{
 };
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span};
+use hostler_core::window::Stay;
 
 use super::{Desk, HostError};
 use crate::image::{ImageKind, Mount, path_of};
-use crate::job::{self, JobRequest, is_variable};
+use crate::job::{self, JobRequest, is_variable, umask_of};
 use crate::limits::{
     COMMAND_BYTES_MAX, CPU_MILLI_MAX, CPU_MILLI_MIN, GPU_MILLI_MIN, GRACE_SECS, GRACE_SECS_MAX,
     GROUPS_MAX, MOUNTS_MAX, NAME_CHARS_MAX, SECS_MAX, TASKS_MAX,
@@ -35,6 +36,7 @@ pub(super) fn spec_of(
         Some(secs) => Ok(Some(Span::from_secs(secs))),
         None => Ok(None),
     };
+    secs("linger_secs", request.interactive.and_then(|interactive| interactive.linger_secs))?;
     let deadline = secs("deadline_secs", request.deadline_secs)?;
     let tasks = request.tasks;
     if !(1..=TASKS_MAX).contains(&tasks) {
@@ -143,6 +145,7 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
     if !request.group.is_empty() {
         check_name("group", &request.group)?;
     }
+    crate::notice::check(request).map_err(|(field, fault)| invalid(field, fault))?;
     let env = request.env.iter().flat_map(|(name, value)| [name, value]);
     let own = [&request.workdir, &request.script, &request.image];
     let texts = request.command.iter().chain(own).chain(&request.mounts).chain(env);
@@ -157,6 +160,10 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
         let fault = format!("`{}`; name the folder from `/` on", request.workdir.escape_debug());
         return Err(invalid("workdir", fault));
     }
+    if !request.umask.is_empty() && umask_of(&request.umask).is_none() {
+        let fault = format!("`{}`; use octal digits as in 027", request.umask.escape_debug());
+        return Err(invalid("umask", fault));
+    }
     if bytes > COMMAND_BYTES_MAX {
         let fault = format!(
             "command, script and variables have {bytes} bytes, at most {COMMAND_BYTES_MAX}"
@@ -166,10 +173,6 @@ pub(super) fn check_texts(request: &JobRequest) -> Result<(), HostError> {
     if !request.script.is_empty() && !request.script.starts_with("#!") {
         let fault = "it does not begin with `#!` and the program that reads it".to_owned();
         return Err(invalid("script", fault));
-    }
-    if !request.workdir.is_empty() && !request.workdir.starts_with('/') {
-        let fault = format!("`{}`; use a path from `/` on", request.workdir.escape_debug());
-        return Err(invalid("workdir", fault));
     }
     check_image(request)?;
     match request.env.keys().find(|name| !is_variable(name)) {
@@ -251,6 +254,7 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
         mem: Mib(request.mem_mib),
         models: if models.is_empty() { Models::Any } else { Models::Ordered(models.into()) },
         locality,
+        stay: Stay::of_limit(request.max_secs.map(Span::from_secs)),
         needs: ImageKind::of(&request.image).map(ImageKind::needs).unwrap_or_default(),
         ..Demand::default()
     })

@@ -27,7 +27,11 @@ use super::{
 };
 use crate::driver::{AgentWord, Word};
 use crate::job::JobView;
-use crate::limits::{AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX};
+use crate::limits::{
+    AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX, NOTICES_WAITING_MAX,
+};
+use crate::notice::Notice;
+use crate::person::Person;
 use crate::store::{HistoryFilter, JobRow, Role};
 use crate::wire::{FromAgent, LeaseReport, Machine, ToAgent};
 
@@ -55,6 +59,7 @@ struct Shared {
     tokens: RwLock<Arc<Tokens>>,
     recent: Mutex<VecDeque<Change>>,
     changes: broadcast::Sender<Change>,
+    notices: broadcast::Sender<Arc<Notice>>,
     sessions: AtomicU64,
     fault: watch::Sender<Option<HostError>>,
     library: HistoryReader,
@@ -82,6 +87,7 @@ impl HostThread {
             tokens: RwLock::new(Arc::new(host.desk.tokens.clone())),
             recent: Mutex::new(VecDeque::new()),
             changes: broadcast::channel(CHANGES_KEPT).0,
+            notices: broadcast::channel(NOTICES_WAITING_MAX).0,
             sessions: AtomicU64::new(1),
             fault: watch::channel(None).0,
             library,
@@ -129,11 +135,12 @@ impl HostHandle {
         tenant: &str,
         name: &str,
         one_time: bool,
+        person: Option<Person>,
     ) -> Result<(u32, Secret), HostError> {
         let secret = Secret::generate()?;
         let (tenant, name) = (tenant.to_owned(), name.to_owned());
         let hash = secret.hash();
-        let command = Command::CreateToken { hash, role, tenant, name, one_time };
+        let command = Command::CreateToken { hash, role, tenant, name, one_time, person };
         Ok((self.token(by, command).await?, secret))
     }
 
@@ -193,6 +200,17 @@ impl HostHandle {
         tokens.authenticate(secret)
     }
 
+    /// Who a user of the daemon's machine is, if somebody said so.
+    pub fn local_user(&self, name: &str, uid: u32) -> Option<Principal> {
+        let tokens = self.shared.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.local(name, uid)
+    }
+
+    /// Whether a token still lets somebody in.
+    pub fn lets_in(&self, token: u32) -> bool {
+        self.shared.tokens.read().unwrap_or_else(PoisonError::into_inner).lets_in(token)
+    }
+
     /// Changes from now on, and those since number `after` that are still remembered.
     pub fn changes(&self, after: Option<u64>) -> Changes {
         let recent = self.shared.recent();
@@ -204,6 +222,12 @@ impl HostHandle {
         let oldest = recent.front().map(|change| change.number);
         let gap = after.is_some_and(|after| oldest.is_none_or(|oldest| oldest > after));
         Changes { missed, coming, gap }
+    }
+
+    /// What those who are not looking are to be told from now on. Who is too slow misses the
+    /// oldest and is told how many.
+    pub fn notices(&self) -> broadcast::Receiver<Arc<Notice>> {
+        self.shared.notices.subscribe()
     }
 
     /// An agent connected and said hello.
@@ -459,6 +483,8 @@ impl Body {
             Effect::Close(session) => {
                 self.links.remove(&session);
             }
+            // Who is too slow for it counts what was missed.
+            Effect::Notify(notice) => _ = self.shared.notices.send(Arc::from(notice)),
             Effect::Solve(number) => self.solver.next = Some(number),
             Effect::Changed(change) => {
                 let mut recent = self.shared.recent();

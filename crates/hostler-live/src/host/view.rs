@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::reasons::Shortages;
+use super::tokens::is_local;
 use super::{Answer, Effect, Figures, Host, Principal};
+use crate::agent::user::{ABILITY, ability_of};
 use crate::job::{HeldBy, JobState, JobView, StartView};
 use crate::limits::PAGE_JOBS_MAX;
-use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow};
+use crate::person::Person;
+use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, stays};
 use crate::wire::Machine;
 
 /// A node, for people.
@@ -29,6 +32,12 @@ pub struct NodeView {
     pub reason: String,
     /// Whether its agent is connected.
     pub connected: bool,
+    /// Version of its agent; empty for one of an early release.
+    #[serde(default)]
+    pub version: String,
+    /// Whether that is earlier than the daemon's.
+    #[serde(default)]
+    pub outdated: bool,
     /// Seconds since its agent was last heard.
     pub silent_secs: f64,
     /// CPU cores, and how many are booked.
@@ -88,6 +97,12 @@ pub struct TokenView {
     pub revoked: Option<f64>,
     /// Whether it only enrols one agent.
     pub one_time: bool,
+    /// The Unix user that machines run its jobs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    /// Whether it has no secret and stands for a user of the daemon's machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
 }
 
 /// Which jobs that are not over to show.
@@ -231,8 +246,14 @@ impl Host {
         NodeView {
             name: machine.name.clone(),
             health: self.desk.node_health(id, status.silent).to_owned(),
-            reason: status.reason,
+            reason: match self.kept_note(&machine.name, id) {
+                note if status.reason.is_empty() => note,
+                note if note.is_empty() => status.reason,
+                note => format!("{}; {note}", status.reason),
+            },
             connected: status.connected,
+            outdated: is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
+            version: machine.version.clone(),
             silent_secs: status.silence.secs_f64(),
             cpus: f64::from(node.spec.cpu.0) / 1000.0,
             cpus_used: f64::from(node.spec.cpu.0 - free.cpu.0) / 1000.0,
@@ -273,6 +294,14 @@ impl Host {
         self.desk.tokens.iter().map(token_view).collect()
     }
 
+    /// Whether some node runs jobs as a person, so that the person's folders are theirs.
+    pub fn runs_as(&self, person: &Person) -> bool {
+        let own = person.uid.map(ability_of);
+        self.desk.node_rows().any(|row| {
+            row.machine.can(ABILITY) || own.as_ref().is_some_and(|own| row.machine.can(own))
+        })
+    }
+
     /// Who shows this secret, and whether the token only enrols an agent.
     pub fn authenticate(&self, secret: &str) -> Option<(Principal, bool)> {
         self.desk.tokens.authenticate(secret)
@@ -309,6 +338,15 @@ impl Host {
     }
 }
 
+/// Whether a version, as in `1.2.3`, comes before another. One that nobody knows does.
+fn is_earlier(version: &str, than: &str) -> bool {
+    let numbers = |text: &str| -> Vec<u64> {
+        let plain = text.split(['-', '+']).next().unwrap_or_default();
+        plain.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+    };
+    version.is_empty() || numbers(version) < numbers(than)
+}
+
 /// What keeps a job from the policy, for people.
 fn held_by(gate: Gate) -> HeldBy {
     match gate {
@@ -318,6 +356,7 @@ fn held_by(gate: Gate) -> HeldBy {
         Gate::NoNode => HeldBy::Nodes,
         Gate::Array => HeldBy::Array,
         Gate::Quota => HeldBy::Quota,
+        Gate::Budget => HeldBy::Budget,
     }
 }
 
@@ -361,6 +400,7 @@ pub fn in_list(row: &JobRow) -> JobView {
         nodes: row.facts.nodes.clone(),
         restarts: row.facts.restarts,
         steps_done: row.facts.steps_done,
+        energy_kwh: stays::energy_kwh(&row.facts.stays),
         array_index: row.facts.array_index,
         array_of: row.array_of,
         failed_rank: row.facts.failed_rank,
@@ -379,5 +419,19 @@ fn token_view(row: &TokenRow) -> TokenView {
         created: secs(row.created),
         revoked: row.revoked.map(secs),
         one_time: row.one_time,
+        person: row.person.as_ref().map(|person| person.name.clone()),
+        local: is_local(row),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(is_earlier("", "0.1.0") && is_earlier("0.9.0", "0.10.0"));
+        assert!(is_earlier("0.1.0", "0.1.1") && is_earlier("0.1.9-rc.1", "0.2.0"));
+        assert!(!is_earlier("0.1.0", "0.1.0") && !is_earlier("1.0.0", "0.9.9"));
     }
 }

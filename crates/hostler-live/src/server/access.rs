@@ -1,17 +1,19 @@
 //! Who asks, and whether they may: every handler names the roles that it serves by the type of its
 //! caller.
 //!
-//! A token is looked up by its SHA-256, so no comparison depends on the secret itself.
+//! A token is looked up by its SHA-256, so no comparison depends on the secret itself. Whoever
+//! comes by the daemon's socket without one is who the kernel says; no header says it, on any way.
 
 use std::marker::PhantomData;
 use std::time::Instant;
 
 use axum::extract::FromRequestParts;
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 
 use super::App;
 use super::fault::ApiFault;
+use super::local::Peer;
 use crate::host::Principal;
 use crate::store::Role;
 
@@ -67,14 +69,16 @@ impl<A: Access> FromRequestParts<App> for Caller<A> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Caller<A>, ApiFault> {
         let now = Instant::now();
-        let Some(known) = identify(parts, app).await? else {
+        let (who, one_time) = match identify(parts, app) {
+            Ok(known) => known,
             // All who guess share one bucket, whatever they guess.
-            return Err(match app.guesses.take(0, now) {
-                true => ApiFault::unknown_caller(),
-                false => ApiFault::too_many("too many requests without a valid token"),
-            });
+            Err(unknown) => {
+                return Err(match app.guesses.take(0, now) {
+                    true => unknown,
+                    false => ApiFault::too_many("too many requests without a valid token"),
+                });
+            }
         };
-        let (who, one_time) = known;
         if !app.buckets.take(u64::from(who.token), now) {
             return Err(ApiFault::too_many("too many requests with this token"));
         }
@@ -88,15 +92,21 @@ impl<A: Access> FromRequestParts<App> for Caller<A> {
     }
 }
 
-async fn identify(parts: &Parts, app: &App) -> Result<Option<(Principal, bool)>, ApiFault> {
+/// Who asks, and whether the token only enrols an agent; or why nobody is known by what was shown.
+fn identify(parts: &Parts, app: &App) -> Result<(Principal, bool), ApiFault> {
     let shown = parts.headers.get(header::AUTHORIZATION);
-    let shown = shown.and_then(|value| value.to_str().ok());
-    let secret = shown.and_then(|value| {
+    let Some(shown) = shown else {
+        let peer = parts.extensions.get::<Peer>().ok_or_else(ApiFault::unknown_caller)?;
+        let who = peer.principal(&app.host, app.local_tenant.as_deref());
+        return who.map(|who| (who, false)).ok_or_else(|| {
+            let (error, hint) = peer.unknown();
+            ApiFault::new(StatusCode::UNAUTHORIZED, error).hint(hint)
+        });
+    };
+    let secret = shown.to_str().ok().and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
     });
-    match secret {
-        Some(secret) => Ok(app.host.authenticate(secret)),
-        None => Ok(None),
-    }
+    let known = secret.and_then(|secret| app.host.authenticate(secret));
+    known.ok_or_else(ApiFault::unknown_caller)
 }

@@ -24,7 +24,8 @@ const READ_BYTES: usize = 4 << 10;
 
 /// Connects the agent of a node.
 ///
-/// A WebSocket with JSON messages in both directions; for agents of the same version only.
+/// A WebSocket with JSON messages in both directions, for agents of this release and of the one
+/// before.
 #[utoipa::path(
     get, path = "/agent", tag = "agents",
     responses(

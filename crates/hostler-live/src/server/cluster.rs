@@ -3,6 +3,7 @@
 #![expect(unused_qualifications, reason = "the macro for paths writes them")]
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use utoipa::{IntoParams, IntoResponses};
 
@@ -11,6 +12,7 @@ use super::access::{Caller, Look, Operate};
 use super::fault::{ApiFault, Body, Named};
 use crate::api::{PolicyText, Problem};
 use crate::host::{Answer, Command, NodeView};
+use crate::reservation::DrainRequest;
 
 /// Lists nodes.
 #[utoipa::path(
@@ -61,14 +63,22 @@ enum NodeChanged {
     path = "/nodes/{name}/drain",
     tag = "cluster",
     params(NodeName),
+    request_body = Option<DrainRequest>,
     responses(NodeChanged)
 )]
 pub async fn drain(
     state: State<App>,
     caller: Caller<Operate>,
     node: Named<String>,
+    body: Bytes,
 ) -> Result<Json<NodeView>, ApiFault> {
-    set_draining(state, caller, node, true).await
+    // Whoever has nothing to say about it may send nothing.
+    let how = match body.trim_ascii() {
+        b"" | b"null" => DrainRequest::default(),
+        text => serde_json::from_slice(text)
+            .map_err(|fault| ApiFault::bad(format!("invalid body: {fault}")))?,
+    };
+    set_draining(state, caller, node, Some(how)).await
 }
 
 /// Lets a node take jobs again.
@@ -84,16 +94,17 @@ pub async fn undrain(
     caller: Caller<Operate>,
     node: Named<String>,
 ) -> Result<Json<NodeView>, ApiFault> {
-    set_draining(state, caller, node, false).await
+    set_draining(state, caller, node, None).await
 }
 
 async fn set_draining(
     State(app): State<App>,
     caller: Caller<Operate>,
     Named(node): Named<String>,
-    draining: bool,
+    how: Option<DrainRequest>,
 ) -> Result<Json<NodeView>, ApiFault> {
-    match app.host.command(&caller.who, Command::Drain { node, draining }).await? {
+    let (draining, how) = (how.is_some(), how.unwrap_or_default());
+    match app.host.command(&caller.who, Command::Drain { node, draining, how }).await? {
         Answer::Node(node) => Ok(Json(*node)),
         _ => Err(super::wrong_answer()),
     }

@@ -212,7 +212,9 @@ pub fn who_lists(what: &str) -> &'static str {
         "job" => "`hostler queue` and `hostler history` list them",
         "node" => "`hostler nodes` lists them",
         "tenant" => "`hostler tenant list` lists them",
+        "reservation" => "`hostler reservation list` lists them",
         "token" => "`hostler token list` lists them",
+        "user" => "`hostler user list` lists them",
         _ => "",
     }
 }

@@ -69,6 +69,7 @@ pub async fn submit(
     Body(request): Body<JobRequest>,
 ) -> Result<Response, ApiFault> {
     let key = headers.get(IDEMPOTENCY_KEY).map(idempotency_key).transpose()?;
+    let no_mail = !request.mail_to.is_empty() && !app.notices.mails();
     let command = Command::Submit { request: Box::new(request), key, tenant: query.tenant };
     let Answer::Submitted { jobs, again } = app.host.command(&caller.who, command).await? else {
         return Err(super::wrong_answer());
@@ -77,7 +78,8 @@ pub async fn submit(
     let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
     let status = if again { StatusCode::OK } else { StatusCode::CREATED };
     let location = format!("{PREFIX}/jobs/{first}");
-    Ok((status, [(header::LOCATION, location)], Json(Accepted { first, count })).into_response())
+    let accepted = Json(Accepted { first, count, no_mail });
+    Ok((status, [(header::LOCATION, location)], accepted).into_response())
 }
 
 fn idempotency_key(value: &HeaderValue) -> Result<String, ApiFault> {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -14,13 +17,14 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use super::local::Peer;
 use crate::limits::{CONNECTIONS_MAX, HEAD_SECS_MAX};
 
 /// Time that open requests have after the server was told to stop.
-const GOODBYE: Duration = Duration::from_secs(5);
+pub(super) const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Time until the next attempt when the system has no room for a connection.
-const BREATHER: Duration = Duration::from_millis(100);
+pub(super) const BREATHER: Duration = Duration::from_millis(100);
 
 /// Serves until `stop` turns true, then lets open requests end.
 pub async fn serve(
@@ -64,23 +68,34 @@ async fn connection(
     _place: OwnedSemaphorePermit,
 ) {
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return requests(stream, router, stop).await };
+    let Some(tls) = tls else { return requests(stream, router, None, stop).await };
     match timeout(Duration::from_secs(HEAD_SECS_MAX), tls.accept(stream)).await {
-        Ok(Ok(stream)) => requests(stream, router, stop).await,
+        Ok(Ok(stream)) => requests(stream, router, None, stop).await,
         Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
         Err(_) => tracing::debug!("no TLS in time"),
     }
 }
 
-async fn requests<S>(stream: S, router: Router, mut stop: watch::Receiver<bool>)
-where
+/// Answers the requests of one connection. A peer that the kernel knows goes with each of them.
+pub(super) async fn requests<S>(
+    stream: S,
+    router: Router,
+    peer: Option<Peer>,
+    mut stop: watch::Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(peer) = &peer {
+            request.extensions_mut().insert(peer.clone());
+        }
+        service.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(HEAD_SECS_MAX))
-        .serve_connection::<_, TowerToHyperService<Router>>(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -96,6 +111,6 @@ where
 }
 
 /// Waits for the word to stop; whoever could say it being gone is as good.
-async fn told(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

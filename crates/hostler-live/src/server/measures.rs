@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::App;
 use super::access::{Caller, Look};
 use super::fault::ApiFault;
+use super::notices::Told;
 use hostler_core::metrics::Summary;
 
 use crate::host::{Figures, Histogram};
@@ -23,6 +24,7 @@ struct Measured {
     gpus_used: f64,
     agents: usize,
     summary: Summary,
+    notices: Told,
 }
 
 /// Shows figures in Prometheus' text format.
@@ -31,7 +33,8 @@ struct Measured {
     responses((status = 200, description = "Figures.", body = String, content_type = "text/plain")),
 )]
 pub async fn metrics(State(app): State<App>, _: Caller<Look>) -> Result<Response, ApiFault> {
-    let measured = app.host.read(|host| {
+    let notices = app.notices.told();
+    let measured = app.host.read(move |host| {
         let nodes = host.nodes();
         let mut health = std::collections::BTreeMap::new();
         for node in &nodes {
@@ -45,6 +48,7 @@ pub async fn metrics(State(app): State<App>, _: Caller<Look>) -> Result<Response
             gpus_used: nodes.iter().map(|node| node.gpus_used).sum(),
             agents: host.connected_agents(),
             summary: host.summary(),
+            notices,
         }
     });
     let text = page(&measured.await?);
@@ -53,7 +57,7 @@ pub async fn metrics(State(app): State<App>, _: Caller<Look>) -> Result<Response
 }
 
 fn page(measured: &Measured) -> String {
-    let Measured { figures, jobs, nodes, gpus, gpus_used, agents, summary } = measured;
+    let Measured { figures, jobs, nodes, gpus, gpus_used, agents, summary, notices } = measured;
     let mut page = Page::default();
     page.histogram("decision_seconds", "Time of a step, the policy included.", &figures.decisions);
     page.histogram("commit_seconds", "Time of a durable commit.", &figures.commits);
@@ -89,6 +93,7 @@ fn page(measured: &Measured) -> String {
         "Number of the last record of the log.",
         figures.records as f64,
     );
+    page.notices(notices);
     page.run(summary);
     page.0
 }
@@ -122,6 +127,18 @@ impl Page {
                 let help = format!("As `{figure}` of a simulation.");
                 self.value(&format!("run_{figure}"), "gauge", &help, value);
             }
+        }
+    }
+
+    fn notices(&mut self, told: &Told) {
+        for (measure, help, of) in [
+            ("notices_delivered_total", "Notices that were delivered.", told.delivered),
+            ("notices_retried_total", "Tries to deliver one that failed.", told.failed_tries),
+            ("notices_lost_total", "Notices that were given up, or had no room.", told.lost),
+        ] {
+            let of = [("webhook", of[0]), ("mail", of[1])];
+            let of = of.map(|(by, count)| (by.to_owned(), count as f64));
+            self.labelled(measure, "counter", help, "by", &of);
         }
     }
 

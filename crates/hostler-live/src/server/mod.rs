@@ -14,14 +14,19 @@ pub mod fault;
 mod health;
 mod jobs;
 mod listen;
+mod local;
 mod log;
 mod measures;
+pub mod notices;
 mod output;
 mod people;
 pub mod rate;
+mod reservations;
 mod start;
+mod streams;
 pub mod tls;
 mod usage;
+mod users;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -38,6 +43,7 @@ use tokio::time::{Instant, timeout};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use local::LocalSettings;
 pub use start::{ADMIN_TOKEN, Certificate, Running, ServeError, Settings, reset_admin, start};
 
 use crate::api::PREFIX;
@@ -57,9 +63,12 @@ pub struct Parts {
     guesses: Buckets,
     pulse: health::Pulse,
     streams: Arc<Semaphore>,
+    job_streams: Arc<streams::JobStreams>,
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,
     backups: Arc<backup::Backups>,
+    local_tenant: Option<String>,
+    notices: Arc<notices::Counts>,
 }
 
 impl Deref for App {
@@ -86,6 +95,8 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(cluster::nodes))
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::undrain))
+        .routes(routes!(reservations::list, reservations::add))
+        .routes(routes!(reservations::end))
         .routes(routes!(cluster::policy, cluster::set_policy))
         .routes(routes!(log::log))
         .routes(routes!(backup::backup))
@@ -93,8 +104,13 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(people::set_tenant))
         .routes(routes!(people::tokens, people::create_token))
         .routes(routes!(people::revoke_token))
+        .routes(routes!(users::me))
+        .routes(routes!(users::users, users::add_user))
+        .routes(routes!(users::remove_user))
         .routes(routes!(people::enrol))
         .routes(routes!(agents::connect))
+        .routes(routes!(streams::open))
+        .routes(routes!(streams::answer))
         .routes(routes!(events::events))
         .routes(routes!(document::openapi));
     let (router, document) = OpenApiRouter::with_openapi(document::head())
@@ -174,7 +190,9 @@ impl From<HostError> for ApiFault {
             HostError::Unknown { .. }
             | HostError::UnknownModel { .. }
             | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
-            HostError::Forbidden { .. } | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
+            HostError::Forbidden { .. }
+            | HostError::NotInvited { .. }
+            | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
             HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
             HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,
             HostError::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
@@ -182,6 +200,7 @@ impl From<HostError> for ApiFault {
             | HostError::OtherNode { .. }
             | HostError::LastAdmin { .. }
             | HostError::Enrolled { .. }
+            | HostError::OldAgent { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } | HostError::TooFewCores { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY

@@ -9,6 +9,7 @@ use super::access::{Caller, Enrol, Look, Operate};
 use super::fault::{ApiFault, Body, Named};
 use crate::api::{Enrolled, Enrolment, MadeToken, NewToken, Problem};
 use crate::host::{Answer, Command, DEFAULT_TENANT, Secret, TenantView, TokenView};
+use crate::person::{Account, Person, is_account_name};
 use crate::store::{Role, TenantQuota};
 
 /// Lists tenants: all of them for admins, their own for others.
@@ -74,18 +75,55 @@ pub async fn create_token(
     caller: Caller<Operate>,
     Body(new): Body<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiFault> {
-    let NewToken { role, name, tenant, new_tenant } = new;
+    let NewToken { role, name, tenant, new_tenant, unix_user } = new;
     let tenant = tenant.as_deref().unwrap_or(DEFAULT_TENANT);
-    if !new_tenant && tenant != DEFAULT_TENANT {
-        let wanted = tenant.to_owned();
-        if app.host.read(move |host| host.tenant(&wanted)).await?.is_none() {
-            return Err(ApiFault::missing("tenant", tenant)
-                .hint("`hostler tenant list` shows those there are; `--new-tenant` adds it"));
-        }
+    if !new_tenant {
+        check_tenant(&app, tenant).await?;
     }
-    let one_time = role == Role::Agent;
-    let made = app.host.create_token(&caller.who, role, tenant, &name, one_time).await?;
+    let person = match unix_user {
+        Some(_) if role == Role::Agent => {
+            return Err(ApiFault::bad("invalid `unix_user`: an agent submits no jobs"));
+        }
+        Some(name) => Some(person(name).await?),
+        None => None,
+    };
+    let (who, one_time) = (&caller.who, role == Role::Agent);
+    let made = app.host.create_token(who, role, tenant, &name, one_time, person).await?;
     Ok((StatusCode::CREATED, Json(shown(made))))
+}
+
+/// Whether there is such a tenant.
+pub(super) async fn check_tenant(app: &App, tenant: &str) -> Result<(), ApiFault> {
+    let wanted = tenant.to_owned();
+    let known = tenant == DEFAULT_TENANT
+        || app.host.read(move |host| host.tenant(&wanted)).await?.is_some();
+    let missing = || {
+        ApiFault::missing("tenant", tenant)
+            .hint("`hostler tenant list` shows those there are; `--new-tenant` adds it")
+    };
+    if known { Ok(()) } else { Err(missing()) }
+}
+
+/// Somebody by name, with the number that the account has on this machine, if it is there: nodes on
+/// which it has another refuse.
+async fn person(name: String) -> Result<Person, ApiFault> {
+    if !is_account_name(&name) {
+        let name = name.escape_debug();
+        return Err(ApiFault::bad(format!("invalid `unix_user`: `{name}` is no account's name")));
+    }
+    let uid = account(&name).await?.map(|account| account.uid);
+    if uid == Some(0) {
+        return Err(ApiFault::bad("invalid `unix_user`: no job runs as root").hint("name a person"));
+    }
+    Ok(Person { name, uid })
+}
+
+/// The account of a name on this machine.
+pub(super) async fn account(name: &str) -> Result<Option<Account>, ApiFault> {
+    let wanted = name.to_owned();
+    let found = tokio::task::spawn_blocking(move || Account::named(&wanted)).await;
+    let found = found.map_err(std::io::Error::other).and_then(|found| found);
+    found.map_err(|fault| ApiFault::unavailable(format!("cannot look up `{name}`: {fault}")))
 }
 
 fn shown((id, secret): (u32, Secret)) -> MadeToken {

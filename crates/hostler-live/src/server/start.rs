@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use axum::Router;
 use hostler_core::units::Time;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,16 +17,17 @@ use tokio_rustls::TlsAcceptor;
 
 use super::backup::Backups;
 use super::health::Pulse;
+use super::notices::{self, Herald};
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
-use super::{App, Parts, listen, paths, router};
+use super::{App, LocalSettings, Parts, listen, local, paths, router};
 use crate::driver::AgentDriver;
 use crate::host::{
     self, Command, DEFAULT_TENANT, Experience, Host, HostError, HostHandle, HostThread,
     PolicyBuilder, Principal, Secret, TokenView,
 };
 use crate::limits::{CALLERS_MAX, GUESSES_PART, STREAMS_MAX};
-use crate::store::{self, Batch, Role, Row, StoreError, TokenRow};
+use crate::store::{self, Batch, Role, Row, StoreError, TenantQuota, TokenRow};
 
 /// File in the data folder with the token that the daemon made for an admin.
 pub const ADMIN_TOKEN: &str = "admin-token";
@@ -42,6 +44,8 @@ pub struct Settings {
     pub snapshot_every: Option<Duration>,
     /// Where it listens.
     pub listen: SocketAddr,
+    /// How it listens to users of its machine, if it does.
+    pub local: Option<LocalSettings>,
     /// How callers know it.
     pub certificate: Certificate,
     /// How often each caller may ask.
@@ -52,6 +56,8 @@ pub struct Settings {
     pub policies: PolicyBuilder,
     /// What was learnt elsewhere.
     pub experience: Experience,
+    /// Who is told of jobs that begin, end or fail.
+    pub notices: notices::Settings,
 }
 
 /// How callers know the daemon.
@@ -88,6 +94,14 @@ pub enum ServeError {
         /// Why.
         fault: io::Error,
     },
+    /// The socket for users of this machine cannot be made.
+    #[error("cannot listen on `{}`: {fault}; name another with `--socket`, or `none`", path.display())]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        fault: io::Error,
+    },
     /// Nothing would be encrypted.
     #[error("`--plain` is for loopback only, not for `{address}`; leave it out")]
     Plain {
@@ -103,6 +117,9 @@ pub enum ServeError {
     /// No host, or not any more.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// Nobody could be told anything.
+    #[error(transparent)]
+    Notices(#[from] notices::NoticesError),
 }
 
 /// A daemon that runs.
@@ -115,14 +132,17 @@ pub struct Running {
     thread: HostThread,
     stop: watch::Sender<bool>,
     listening: JoinHandle<()>,
+    local: Option<(PathBuf, JoinHandle<()>)>,
     backups: Arc<Backups>,
     snapshots: bool,
+    herald: Herald,
 }
 
 /// Opens the store, recovers the host and listens.
 pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let Settings { data, store, listen: wanted, certificate, rate, .. } = settings;
-    let Settings { host, policies, experience, new_store, snapshot_every, .. } = settings;
+    let Settings { host, policies, experience, new_store, snapshot_every, local, .. } = settings;
+    let notices = settings.notices.check()?;
     if matches!(certificate, Certificate::None) && !wanted.ip().is_loopback() {
         return Err(ServeError::Plain { address: wanted });
     }
@@ -134,6 +154,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let opening = Opening { store, new_store, policies, experience, settings: host };
     let opened = tokio::task::spawn_blocking(move || opening.open(&folder)).await;
     let (handle, thread) = opened.map_err(|_| panicked())??;
+    let herald = Herald::start(notices, &handle);
     let identity = match certificate {
         Certificate::Kept => Some(tls::kept(&data, wanted.ip())?),
         Certificate::Own { chain, key } => Some(tls::own(&chain, &key)?),
@@ -143,6 +164,10 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     let listener = TcpListener::bind(wanted).await.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     let first_token = first_token(&handle, &data).await?;
+    let local_tenant = local.as_ref().and_then(|local| local.tenant.clone());
+    if let Some(tenant) = &local_tenant {
+        add_tenant(&handle, tenant).await?;
+    }
     let (stop, stopped) = watch::channel(false);
     let (paths, document) = paths();
     let pulse = Pulse::new();
@@ -158,12 +183,18 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         guesses: Buckets::new(guesses, 1),
         pulse,
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        job_streams: Arc::default(),
         stop: stopped.clone(),
         document: Arc::new(document),
         backups: Arc::clone(&backups),
+        local_tenant,
+        notices: herald.counts(),
     }));
     let acceptor = identity.as_ref().map(|identity| TlsAcceptor::from(identity.config.clone()));
-    let listening = tokio::spawn(listen::serve(listener, acceptor, router(paths, app), stopped));
+    let router = router(paths, app);
+    let local = local.map(|local| serve_local(local, router.clone(), stopped.clone()));
+    let local = local.transpose()?.flatten();
+    let listening = tokio::spawn(listen::serve(listener, acceptor, router, stopped));
     let fingerprint = identity.map(|Identity { fingerprint, .. }| fingerprint);
     Ok(Running {
         address,
@@ -174,9 +205,41 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         thread,
         stop,
         listening,
+        local,
         backups,
         snapshots: snapshot_every.is_some(),
+        herald,
     })
+}
+
+/// Listens to users of this machine. Where nobody asked for it, it may be impossible.
+fn serve_local(
+    settings: LocalSettings,
+    router: Router,
+    stop: watch::Receiver<bool>,
+) -> Result<Option<(PathBuf, JoinHandle<()>)>, ServeError> {
+    let LocalSettings { socket: path, must, .. } = settings;
+    match local::bind(&path) {
+        Ok(listener) => {
+            let serving = tokio::spawn(local::serve(listener, path.clone(), router, stop));
+            Ok(Some((path, serving)))
+        }
+        Err(fault) if must => Err(ServeError::Socket { path, fault }),
+        Err(fault) => {
+            tracing::warn!(socket = %path.display(), %fault, "no socket for users of this machine");
+            Ok(None)
+        }
+    }
+}
+
+/// Adds a tenant that is not there.
+async fn add_tenant(host: &HostHandle, name: &str) -> Result<(), ServeError> {
+    let wanted = name.to_owned();
+    if host.read(move |host| host.tenant(&wanted)).await?.is_none() {
+        let (name, quota) = (name.to_owned(), TenantQuota::default());
+        host.command(&Principal::daemon(), Command::SetTenant { name, quota }).await?;
+    }
+    Ok(())
 }
 
 /// What a store is opened with.
@@ -230,7 +293,8 @@ fn create(folder: &Path) -> io::Result<()> {
 
 /// The token of the first admin, when nobody can come in.
 async fn first_token(host: &HostHandle, data: &Path) -> Result<Option<String>, ServeError> {
-    let is_live = |token: &TokenView| token.role == Role::Admin && token.revoked.is_none();
+    let is_live =
+        |token: &TokenView| token.role == Role::Admin && token.revoked.is_none() && !token.local;
     if host.read(move |host| host.tokens().iter().any(is_live)).await? {
         return Ok(None);
     }
@@ -248,7 +312,8 @@ async fn kept_token(
     let secret = Secret::generate()?;
     write_secret(path, secret.reveal())?;
     let (hash, tenant, name) = (secret.hash(), DEFAULT_TENANT.to_owned(), name.to_owned());
-    let command = Command::CreateToken { hash, role, tenant, name, one_time: false };
+    let (one_time, person) = (false, None);
+    let command = Command::CreateToken { hash, role, tenant, name, one_time, person };
     host.command(&Principal::daemon(), command).await?;
     Ok(secret.reveal().to_owned())
 }
@@ -271,6 +336,7 @@ pub fn reset_admin(data: &Path, store: Option<&str>) -> Result<PathBuf, ServeErr
         created: now().0,
         revoked: None,
         one_time: false,
+        person: None,
     };
     let path = data.join(ADMIN_TOKEN);
     write_secret(&path, secret.reveal())?;
@@ -282,6 +348,11 @@ impl Running {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it listens to users of this machine.
+    pub fn socket(&self) -> Option<&Path> {
+        self.local.as_ref().map(|(path, _)| path.as_path())
     }
 
     /// How clients reach it.
@@ -351,11 +422,15 @@ impl Running {
         self.stop.send_replace(true);
         // A listener that panicked has nothing left to end.
         let _ = self.listening.await;
+        if let Some((_, serving)) = self.local {
+            let _ = serving.await;
+        }
         // A reader would keep the write-ahead log from being merged.
         self.backups.rest().await;
         self.host.stop().await;
         let joined = tokio::task::spawn_blocking(|| self.thread.join()).await;
         joined.map_err(|_| panicked())??;
+        self.herald.finish().await;
         if self.snapshots {
             self.backups.take_last().await;
         }

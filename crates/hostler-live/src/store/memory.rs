@@ -210,6 +210,7 @@ impl Content {
                 rest.keys.retain(|row| (row.token, &row.key) != (*token, key));
             }
             Row::KeysGone(before) => rest.keys.retain(|key| key.at >= *before),
+            Row::Reservations(kept) => rest.reservations.clone_from(kept),
             Row::Policy(settings) => rest.policy = Some(settings.clone()),
             Row::Fence(fence) => rest.fence = Some(*fence),
             Row::GapLeft => rest.restored = false,

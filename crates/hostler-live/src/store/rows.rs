@@ -2,12 +2,17 @@
 
 use std::fmt;
 
+use hostler_core::account::Budget;
+use hostler_core::units::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::starts::Start;
 use super::stays::Stay;
 use crate::job::{JobRequest, JobState};
+use crate::limits::BUDGET_DAYS_DEFAULT;
+use crate::person::Person;
+use crate::reservation::Reservation;
 use crate::wire::Machine;
 
 /// What a token allows.
@@ -111,6 +116,9 @@ pub struct JobFacts {
     pub run: Option<u64>,
     /// Why it ended as it did, in words.
     pub reason: String,
+    /// Who submitted it, as machines know people; never changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
     /// When it had which GPUs, in order of their beginnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stays: Vec<Stay>,
@@ -136,6 +144,26 @@ pub struct TenantQuota {
     pub queued_max: Option<u32>,
     /// GPUs that its jobs use at a time.
     pub gpus_max: Option<u32>,
+    /// GPU hours that its jobs may use in each period. When they are used up, jobs that run go on
+    /// and others wait for the next period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000000000)]
+    pub budget_gpu_hours: Option<u32>,
+    /// Length of such a period in days, from the moment at which the budget is given; 30 when not
+    /// given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 3660)]
+    pub budget_days: Option<u32>,
+}
+
+impl TenantQuota {
+    /// The budget as the scheduler keeps it.
+    pub fn budget(&self) -> Option<Budget> {
+        let hours = self.budget_gpu_hours?;
+        let days = self.budget_days.unwrap_or(BUDGET_DAYS_DEFAULT);
+        let gpu_time = Span::from_secs(u64::from(hours) * 3600);
+        Some(Budget { gpu_time, every: Span::from_secs(u64::from(days) * 86_400) })
+    }
 }
 
 /// A tenant.
@@ -168,6 +196,8 @@ pub struct TokenRow {
     pub revoked: Option<u64>,
     /// Whether it only enrols one agent.
     pub one_time: bool,
+    /// Whom machines run its jobs as.
+    pub person: Option<Person>,
 }
 
 /// A node.
@@ -228,6 +258,8 @@ pub enum Row {
     },
     /// Keys that were used before this time are forgotten.
     KeysGone(u64),
+    /// All reservations and notes on drained nodes.
+    Reservations(Vec<Reservation>),
     /// The policy that decides, as TOML.
     Policy(String),
     /// The longest fence by which a node may still go, in microseconds.
@@ -271,6 +303,8 @@ pub struct Loaded {
     pub tenants: Vec<TenantRow>,
     /// Nodes, by name.
     pub nodes: Vec<NodeRow>,
+    /// Reservations and notes on drained nodes.
+    pub reservations: Vec<Reservation>,
     /// Recurrence groups.
     pub groups: Vec<(String, u32)>,
     /// Keys that were used lately.

@@ -3,7 +3,7 @@
 //! A column is there when it is searched for; everything else of a row is JSON in `facts`.
 
 /// Version of the tables below. A program refuses a store with a later one.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// What makes an empty database a store, statement by statement.
 pub(super) const CREATE: &[&str] = &[
@@ -20,7 +20,7 @@ pub(super) const CREATE: &[&str] = &[
     JOBS_FOUND,
     "CREATE TABLE tokens (id BIGINT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, role TEXT NOT NULL, \
      tenant TEXT NOT NULL, name TEXT NOT NULL, created BIGINT NOT NULL, revoked BIGINT, \
-     one_time BIGINT NOT NULL)",
+     one_time BIGINT NOT NULL, person TEXT)",
     "CREATE TABLE tenants (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, quota TEXT NOT NULL)",
     NODES,
     "CREATE TABLE groups_known (name TEXT PRIMARY KEY, id BIGINT NOT NULL)",
@@ -64,7 +64,7 @@ pub(super) const TABLES: &[SchemaTable] = &[
     },
     SchemaTable {
         name: "tokens",
-        columns: "id, hash, role, tenant, name, created, revoked, one_time",
+        columns: "id, hash, role, tenant, name, created, revoked, one_time, person",
         key: Key::Number("id"),
     },
     SchemaTable { name: "tenants", columns: "id, name, quota", key: Key::Number("id") },
@@ -78,18 +78,21 @@ pub(super) const TABLES: &[SchemaTable] = &[
 ];
 
 /// What brings a store of version `index + 1` to the next one.
-pub(super) const MIGRATE: &[&[&str]] = &[&[
-    "ALTER TABLE jobs ADD COLUMN found TEXT",
-    JOBS_FOUND,
-    // SQLite cannot let a column be empty that was made otherwise.
-    "ALTER TABLE nodes RENAME TO nodes_before",
-    NODES,
-    "INSERT INTO nodes (name, id, token, draining, machine) \
+pub(super) const MIGRATE: &[&[&str]] = &[
+    &[
+        "ALTER TABLE jobs ADD COLUMN found TEXT",
+        JOBS_FOUND,
+        // SQLite cannot let a column be empty that was made otherwise.
+        "ALTER TABLE nodes RENAME TO nodes_before",
+        NODES,
+        "INSERT INTO nodes (name, id, token, draining, machine) \
      SELECT name, id, token, draining, machine FROM nodes_before",
-    "DROP TABLE nodes_before",
-    // What a job comes after is in the log.
-    "DROP TABLE dependencies",
-]];
+        "DROP TABLE nodes_before",
+        // What a job comes after is in the log.
+        "DROP TABLE dependencies",
+    ],
+    &["ALTER TABLE tokens ADD COLUMN person TEXT"],
+];
 
 pub(super) const LOG_ADD: &str = "INSERT INTO log (number, record, digest) VALUES ($1, $2, $3)";
 pub(super) const LOG_READ: &str =
@@ -109,11 +112,11 @@ pub(super) const JOB_CHANGE: &str =
 pub(super) const JOB_COLUMNS: &str = "SELECT id, version, tenant, owner, state, submitted, ended, \
                                       array_of, request, facts, found FROM jobs";
 pub(super) const TOKEN_PUT: &str = "\
-     INSERT INTO tokens (id, hash, role, tenant, name, created, revoked, one_time) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+     INSERT INTO tokens (id, hash, role, tenant, name, created, revoked, one_time, person) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
      ON CONFLICT (id) DO UPDATE SET revoked = excluded.revoked, name = excluded.name";
-pub(super) const TOKENS_READ: &str =
-    "SELECT id, hash, role, tenant, name, created, revoked, one_time FROM tokens ORDER BY id";
+pub(super) const TOKENS_READ: &str = "SELECT id, hash, role, tenant, name, created, revoked, \
+                                      one_time, person FROM tokens ORDER BY id";
 pub(super) const TENANT_PUT: &str = "INSERT INTO tenants (id, name, quota) VALUES ($1, $2, $3) \
                                      ON CONFLICT (id) DO UPDATE SET quota = excluded.quota";
 pub(super) const TENANTS_READ: &str = "SELECT id, name, quota FROM tenants ORDER BY id";

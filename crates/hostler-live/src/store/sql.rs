@@ -9,12 +9,16 @@ use super::rows::{Batch, JobOrigin, JobRow, KeyRow, Loaded, NodeRow, Row, Tenant
 use super::schema::{self, SCHEMA_VERSION};
 use super::{HistoryFilter, Reader, Store, StoreError};
 use crate::limits::PAGE_JOBS_MAX;
+use crate::reservation::Reservation;
 
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_BYTES: usize = 1 << 20;
 
 /// What `meta` calls a store that came from a backup and has not been served since.
 pub(super) const RESTORED: &str = "restored";
+
+/// What `meta` calls reservations: there are few, and they are read together.
+const RESERVATIONS: &str = "reservations";
 
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +160,7 @@ impl<Base: Database + 'static> Store for SqlStore<Base> {
                 Ok(TenantRow { id: row.number()?, name: row.text()?, quota: row.json()? })
             })?,
             nodes: read(database, schema::NODES_READ, &[], node_row)?,
+            reservations: reservations(database)?,
             groups: read(database, schema::GROUPS_READ, &[], |row| {
                 Ok((row.text()?, row.number()?))
             })?,
@@ -267,6 +272,9 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         Row::Policy(settings) => {
             database.execute(schema::META_PUT, &["policy".into(), settings.as_str().into()])
         }
+        Row::Reservations(kept) => {
+            database.execute(schema::META_PUT, &[RESERVATIONS.into(), json(kept)])
+        }
         Row::GapLeft => database.execute(schema::META_DROP, &[RESTORED.into()]),
         Row::Fence(fence) => {
             let fence = fence.to_string();
@@ -274,6 +282,14 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         }
     }
     .map(|_| ())
+}
+
+fn reservations(database: &mut impl Database) -> Result<Vec<Reservation>, StoreError> {
+    let Some(text) = meta(database, RESERVATIONS)? else { return Ok(Vec::new()) };
+    serde_json::from_str(&text).map_err(|fault| StoreError::Damaged {
+        store: database.name().to_owned(),
+        fault: format!("reservations: {fault}"),
+    })
 }
 
 struct SqlReader<Base> {
@@ -406,6 +422,12 @@ impl Columns {
         serde_json::from_str(&self.text()?).map_err(|fault| fault.to_string())
     }
 
+    fn json_if_any<Out: DeserializeOwned>(&mut self) -> Result<Option<Out>, String> {
+        let text = self.text_if_any()?;
+        let read = text.map(|text| serde_json::from_str(&text)).transpose();
+        read.map_err(|fault| fault.to_string())
+    }
+
     fn word<Out: DeserializeOwned>(&mut self) -> Result<Out, String> {
         let text = serde_json::Value::String(self.text()?);
         serde_json::from_value(text).map_err(|fault| fault.to_string())
@@ -464,10 +486,11 @@ fn token_row(row: &mut Columns) -> Result<TokenRow, String> {
         created: row.number()?,
         revoked: row.number_if_any()?,
         one_time: row.number::<u32>()? != 0,
+        person: row.json_if_any()?,
     })
 }
 
-fn token_values(token: &TokenRow) -> [Value; 8] {
+fn token_values(token: &TokenRow) -> [Value; 9] {
     [
         token.id.into(),
         token.hash.as_str().into(),
@@ -477,6 +500,7 @@ fn token_values(token: &TokenRow) -> [Value; 8] {
         token.created.into(),
         token.revoked.map_or(Value::Null, Value::from),
         u32::from(token.one_time).into(),
+        token.person.as_ref().map_or(Value::Null, json),
     ]
 }
 

@@ -41,6 +41,8 @@ pub enum StartEnd {
     Own,
     /// It was stopped in favour of another job.
     Preempted,
+    /// Its node was wanted for something else.
+    Evicted,
     /// A person cancelled the job.
     Cancelled,
     /// It ran for too long.

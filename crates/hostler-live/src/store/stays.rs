@@ -1,8 +1,13 @@
 //! The stays of a job, for the accounts: when it had which GPUs, and whether anything came of it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::limits::STAYS_MAX;
+
+/// Joules of a kilowatt hour.
+pub(crate) const JOULES_PER_KWH: f64 = 3.6e6;
 
 /// A time for which a job had GPUs of one model, or machines without.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +27,9 @@ pub struct Stay {
     /// Whether it was cut short and nothing of it was saved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// Energy of its GPUs, once it is over and where they told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<u64>,
 }
 
 impl Stay {
@@ -44,6 +52,19 @@ pub fn gpu_micros(gpu_milli: u64, micros: u64) -> u64 {
 pub(crate) fn begin(stays: &mut Vec<Stay>, now: u64, gpus: Vec<(String, u64)>) {
     let stay = |(model, gpu_milli)| Stay { from: now, model, gpu_milli, ..Stay::default() };
     stays.extend(gpus.into_iter().map(stay));
+}
+
+/// Notes what GPUs of each model used in the stay that ends now.
+pub(crate) fn measured(stays: &mut [Stay], joules: &BTreeMap<String, u64>) {
+    for stay in stays.iter_mut().filter(|stay| stay.to.is_none()) {
+        stay.joules = joules.get(&stay.model).copied();
+    }
+}
+
+/// Energy of all stays in kWh, where any was measured.
+pub(crate) fn energy_kwh(stays: &[Stay]) -> Option<f64> {
+    let joules = stays.iter().filter_map(|stay| stay.joules);
+    joules.reduce(u64::saturating_add).map(|joules| joules as f64 / JOULES_PER_KWH)
 }
 
 /// Notes that it has them no more.
@@ -71,6 +92,10 @@ fn join_oldest(stays: &mut Vec<Stay>) -> bool {
         let kept = &mut stays[first];
         kept.gpu_micros = kept.gpu_micros.saturating_add(joined.gpu_micros);
         kept.to = joined.to.max(kept.to);
+        kept.joules = match (kept.joules, joined.joules) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
         return true;
     }
     false
@@ -86,12 +111,14 @@ mod tests {
         for turn in 0..1000_u64 {
             let model = if turn % 2 == 0 { "A100" } else { "V100" };
             begin(&mut stays, turn * 10, vec![(model.to_owned(), 500)]);
+            measured(&mut stays, &BTreeMap::from([("A100".to_owned(), 7)]));
             end(&mut stays, turn * 10 + 6, turn % 3 == 0);
         }
         assert_eq!(stays.len(), STAYS_MAX);
         assert_eq!(stays.iter().map(|stay| stay.gpu_micros).sum::<u64>(), 3000);
         let lost = stays.iter().filter(|stay| stay.lost).map(|stay| stay.gpu_micros);
         assert_eq!(lost.sum::<u64>(), 334 * 3);
+        assert_eq!(stays.iter().filter_map(|stay| stay.joules).sum::<u64>(), 500 * 7);
         assert_eq!(stays.last().and_then(|stay| stay.to), Some(9996));
     }
 }

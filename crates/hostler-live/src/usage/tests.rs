@@ -13,7 +13,7 @@ const MONDAY: u64 = 1_794_787_200 * SECOND;
 fn stay(from: u64, to: Option<u64>, model: &str, gpus: u64) -> Stay {
     let gpu_micros = to.map_or(0, |to| gpus * (to - from));
     let gpu_milli = gpus * 1000;
-    Stay { from, to, model: model.to_owned(), gpu_milli, gpu_micros, lost: false }
+    Stay { from, to, model: model.to_owned(), gpu_milli, gpu_micros, ..Stay::default() }
 }
 
 fn job(id: u32, user: &str, state: JobState, times: (u64, Option<u64>), stays: &[Stay]) -> JobRow {
@@ -162,4 +162,28 @@ fn days_are_dates() {
     let dates = [0, 59, 789, 11_016, 20_773].map(date);
     let expected = [(1970, 1, 1), (1970, 3, 1), (1972, 2, 29), (2000, 2, 29), (2026, 11, 16)];
     assert_eq!(dates, expected);
+}
+
+#[test]
+fn energy_is_spread_over_its_stay_and_counted_where_it_was_measured() {
+    let at = |hours: u64| MONDAY + hours * HOUR;
+    // 7.2 MJ are 2 kWh, over four hours.
+    let measured = Stay { joules: Some(7_200_000), ..stay(at(22), Some(at(26)), "A100", 1) };
+    let silent = stay(at(1), Some(at(2)), "V100", 1);
+    let times = (at(1), Some(at(26)));
+    let jobs = [
+        job(1, "ada", JobState::Finished, times, &[measured]),
+        job(2, "bob", JobState::Finished, times, &[silent]),
+    ];
+    let energy = |by, since, until| -> Vec<Option<f64>> {
+        let mut meter = Meter::new(by, since, until, at(48));
+        jobs.iter().for_each(|job| meter.add(job));
+        let usage = meter.report();
+        usage.rows.iter().chain([&usage.total]).map(|row| row.energy_kwh).collect()
+    };
+    assert_eq!(energy(UsageBy::Model, at(0), at(48)), [Some(2.0), None, Some(2.0)]);
+    // Half of it was before midnight.
+    assert_eq!(energy(UsageBy::Day, at(0), at(48)), [Some(1.0), Some(1.0), Some(2.0)]);
+    assert_eq!(energy(UsageBy::User, at(0), at(23)), [Some(0.5), None, Some(0.5)]);
+    assert_eq!(energy(UsageBy::User, at(0), at(20)), [None, None, None]);
 }

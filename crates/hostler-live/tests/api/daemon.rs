@@ -29,7 +29,9 @@ pub fn settings(folder: &Path, certificate: Certificate) -> Settings {
         store: None,
         new_store: false,
         snapshot_every: None,
+        notices: server::notices::Settings::default(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        local: None,
         certificate,
         rate: Rate { per_second: 10_000.0, burst: 10_000.0 },
         experience: host::Experience::default(),
@@ -91,7 +93,7 @@ impl Daemon {
 
     pub fn token(&self, role: Role, tenant: &str, name: &str) -> String {
         let (name, tenant) = (name.to_owned(), Some(tenant.to_owned()));
-        let new = NewToken { role, name, tenant, new_tenant: true };
+        let new = NewToken { role, name, tenant, new_tenant: true, unix_user: None };
         self.admin().post::<MadeToken>("/tokens", &new).expect("the daemon works").token
     }
 

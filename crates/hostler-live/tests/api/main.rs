@@ -4,5 +4,6 @@ mod access;
 mod daemon;
 mod document;
 mod jobs;
+mod notices;
 mod streams;
 mod views;

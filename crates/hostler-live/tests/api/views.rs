@@ -12,14 +12,15 @@ use crate::daemon::{Daemon, ask, job, runtime, submit};
 
 /// A node with one GPU; its agent does what the test says.
 fn join(daemon: &Daemon) -> AgentLink {
-    let new =
-        NewToken { role: Role::Agent, name: "n1".to_owned(), tenant: None, new_tenant: false };
+    let (role, name) = (Role::Agent, "n1".to_owned());
+    let new = NewToken { role, name, tenant: None, new_tenant: false, unix_user: None };
     let once: MadeToken = daemon.admin().post("/tokens", &new).expect("the daemon works");
     let node = json!({ "node": "n1", "hash": hash_of("own") });
     let own: Enrolled =
         daemon.client(&once.token).post("/agents/enrol", &node).expect("the daemon works");
     let machine = Machine {
         name: "n1".to_owned(),
+        version: String::new(),
         address: String::new(),
         cpu_milli: 4000,
         mem_mib: 1000,

@@ -110,6 +110,7 @@ impl Node {
     pub fn new(number: usize, gpus: u32) -> Node {
         let about = Machine {
             name: format!("m{number}"),
+            version: String::new(),
             address: format!("10.0.0.{number}"),
             cpu_milli: 16_000,
             mem_mib: 64_000,

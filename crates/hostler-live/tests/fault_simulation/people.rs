@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hostler_live::host::{Answer, Command, HostError, Principal};
 use hostler_live::job::JobRequest;
 use hostler_live::need::Need;
+use hostler_live::reservation::DrainRequest;
 use hostler_live::selection::Selection;
 use hostler_live::store::{Role, TenantQuota};
 
@@ -43,7 +44,9 @@ impl People {
             }
             (2, _) => {
                 let node = format!("m{}", dice.below(nodes as u64));
-                (Command::Drain { node, draining: dice.chance(500) }, None)
+                let deadline_secs = dice.chance(300).then(|| dice.below(60));
+                let how = DrainRequest { deadline_secs, ..DrainRequest::default() };
+                (Command::Drain { node, draining: dice.chance(500), how }, None)
             }
             (3, _) => (Command::SetPolicy { settings: policy(dice) }, None),
             (4, _) => {
@@ -84,7 +87,7 @@ impl People {
 /// Somebody who may do everything.
 pub fn admin() -> Principal {
     let (user, tenant) = ("ada".to_owned(), "default".to_owned());
-    Principal { token: 1, user, role: Role::Admin, tenant }
+    Principal { token: 1, user, role: Role::Admin, tenant, person: None }
 }
 
 /// Some policy.

@@ -15,6 +15,7 @@ use hostler_live::driver::AgentWord;
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
+use hostler_live::reservation::DrainRequest;
 use hostler_live::store::memory::{Disk, Failure};
 use hostler_live::store::{Role, Store, TenantQuota};
 use hostler_live::wire::{FromAgent, Stage, ToAgent};
@@ -136,8 +137,8 @@ impl World {
         names.extend(self.nodes.iter().map(|node| (Role::Agent, node.about.name.clone())));
         for (at, (role, name)) in names.into_iter().enumerate() {
             let (hash, tenant) = (format!("hash {at}"), "default".to_owned());
-            let one_time = false;
-            let command = Command::CreateToken { hash, role, tenant, name, one_time };
+            let (one_time, person) = (false, None);
+            let command = Command::CreateToken { hash, role, tenant, name, one_time, person };
             let command = Box::new(command);
             let input = Input::Command { slot: 0, by: daemon.clone(), command };
             let host = self.host.as_mut().expect("it was opened above");
@@ -320,7 +321,7 @@ impl World {
                 );
             }
             Effect::Close(session) => self.break_off(session.0),
-            Effect::Changed(_) => {}
+            Effect::Changed(_) | Effect::Notify(_) => {}
             Effect::Solve(number) => {
                 let host = self.host.as_ref().expect("what it wants is done while it lives");
                 if let Some(question) = host.question(number) {
@@ -553,6 +554,7 @@ impl World {
                 assert!(over, "{lease:?} is forgotten while it runs on m{node}");
             }
             AgentEffect::ReadOutput { .. } => unreachable!("nobody reads output here"),
+            AgentEffect::OpenStream { .. } => unreachable!("nobody attaches here"),
         }
     }
 
@@ -702,7 +704,11 @@ impl World {
         let quota = TenantQuota::default();
         self.ask_surely(Command::SetTenant { name: "default".to_owned(), quota });
         for node in 0..self.nodes.len() {
-            self.ask_surely(Command::Drain { node: format!("m{node}"), draining: false });
+            self.ask_surely(Command::Drain {
+                node: format!("m{node}"),
+                draining: false,
+                how: DrainRequest::default(),
+            });
         }
         for job in std::mem::take(&mut self.people.held) {
             self.ask_surely(Command::Hold { job, held: false, version: None });

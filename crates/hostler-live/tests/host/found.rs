@@ -8,7 +8,7 @@ use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::units::{Span, Time};
-use hostler_live::driver::{Driver, NodeStatus, OutputRead, Word};
+use hostler_live::driver::{Driver, NodeStatus, OutputRead, StreamOpen, Word};
 use hostler_live::host::{
     Command, Desk, Effect, Experience, FoundJob, Host, HostError, Input, JobFilter, Principal,
     Settings,
@@ -141,6 +141,10 @@ impl Driver for Finder {
         Err(HostError::Silent { node: read.node })
     }
 
+    fn open_stream(&mut self, _: &mut Desk, open: StreamOpen) -> Result<u32, HostError> {
+        Err(HostError::Silent { node: open.node })
+    }
+
     fn node(&self, _: &Desk, _: NodeId) -> NodeStatus {
         NodeStatus { connected: true, ..NodeStatus::default() }
     }
@@ -172,6 +176,7 @@ fn states(host: &Host) -> Vec<(u32, String, JobState)> {
 fn machine(name: &str) -> Machine {
     Machine {
         name: name.to_owned(),
+        version: String::new(),
         address: String::new(),
         cpu_milli: 8_000,
         mem_mib: 1_000,

@@ -7,6 +7,7 @@ mod demand;
 mod found;
 mod many;
 mod nodes;
+mod reservations;
 mod speeds;
 mod starts;
 mod story;

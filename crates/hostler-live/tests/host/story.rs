@@ -17,6 +17,7 @@ use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
 };
 use hostler_live::job::{JobAction, JobRequest, JobView};
+use hostler_live::reservation::{DrainRequest, ReservationRequest};
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{HistoryFilter, Reader, Role, TenantQuota};
 use hostler_live::wire::{
@@ -119,6 +120,11 @@ impl Theatre {
                 writeln!(self.text, "    {policy}; {count} violations, {violation:?}").unwrap();
             }
             ["nodes"] => self.show_nodes(),
+            ["why"] => {
+                for node in self.host.nodes() {
+                    writeln!(self.text, "    {}: {}", node.name, node.reason).unwrap();
+                }
+            }
             [node, "piece", request, text] => self.said(node, piece(request, text)),
             ["old", node, "beat"] => {
                 let (session, message) = (self.old[*node], beat());
@@ -218,6 +224,7 @@ impl Theatre {
         });
         let machine = Machine {
             name: name.to_owned(),
+            version: String::new(),
             address: format!("{name}.example"),
             cpu_milli: 8_000,
             mem_mib: 1_000,
@@ -247,6 +254,7 @@ impl Theatre {
             tenant,
             name: name.clone(),
             one_time: false,
+            person: None,
         };
         let by = Principal::daemon();
         let input = Input::Command { slot: 0, by, command: Box::new(command) };
@@ -278,7 +286,7 @@ impl Theatre {
                 }
                 Effect::Reply(_, Ok(answer)) => show_answer(&mut self.text, answer),
                 Effect::Reply(_, Err(fault)) => writeln!(self.text, "    {fault}").unwrap(),
-                Effect::Changed(_) => {}
+                Effect::Changed(_) | Effect::Notify(_) => {}
                 Effect::Solve(number) => {
                     writeln!(self.text, "    solve {number}").unwrap();
                     self.question = self.host.question(*number).map(|question| (*number, question));
@@ -338,8 +346,38 @@ fn command(words: &[&str]) -> Command {
             let jobs = jobs.iter().map(|job| job.parse().unwrap()).collect();
             Command::ChangeMany { action, jobs }
         }
-        ["drain", node] => Command::Drain { node: node.to_string(), draining: true },
-        ["undrain", node] => Command::Drain { node: node.to_string(), draining: false },
+        ["drain", node, rest @ ..] => Command::Drain {
+            node: node.to_string(),
+            draining: true,
+            how: DrainRequest {
+                reason: rest.get(1).unwrap_or(&"").replace('_', " "),
+                deadline_secs: rest.first().map(|secs| secs.parse().unwrap()),
+            },
+        },
+        ["undrain", node] => {
+            let how = DrainRequest::default();
+            Command::Drain { node: node.to_string(), draining: false, how }
+        }
+        ["reserve", name, nodes, from, secs, who, rest @ ..] => {
+            Command::Reserve(Box::new(ReservationRequest {
+                name: name.to_string(),
+                nodes: match nodes.parse::<u32>() {
+                    Ok(_) => Vec::new(),
+                    Err(_) => nodes.split(',').map(str::to_owned).collect(),
+                },
+                gpus: nodes.parse().ok(),
+                from: Some(from.parse().unwrap()),
+                secs: secs.parse().unwrap(),
+                users: Some(*who)
+                    .filter(|who| *who != "-")
+                    .map(str::to_owned)
+                    .into_iter()
+                    .collect(),
+                stops_jobs: rest == ["stops"],
+                ..ReservationRequest::default()
+            }))
+        }
+        ["unreserve", name] => Command::Unreserve { name: name.to_string() },
         ["output", job] => {
             let (job, stream) = (number(job), Stream::Stdout);
             Command::ReadOutput { job, rank: 0, stream, offset: 0, start: None }
@@ -359,6 +397,8 @@ fn command(words: &[&str]) -> Command {
                     ("jobs", most) => quota.jobs_max = Some(number(most)),
                     ("queued", most) => quota.queued_max = Some(number(most)),
                     ("weight", weight) => quota.weight = Some(number(weight)),
+                    ("budget", hours) => quota.budget_gpu_hours = Some(number(hours)),
+                    ("days", days) => quota.budget_days = Some(number(days)),
                     other => panic!("{other:?}"),
                 }
             }
@@ -388,6 +428,7 @@ fn submit(settings: &[&str]) -> Command {
             "group" => request.group = value.to_owned(),
             "steps" => request.steps = value.parse().ok(),
             "checkpoints" => request.checkpoints = value == "yes",
+            "reservation" => request.reservation = value.to_owned(),
             "grace" => request.grace_secs = value.parse().ok(),
             "key" => key = Some(value.to_owned()),
             other => panic!("no such setting: {other}"),
@@ -431,6 +472,7 @@ fn show(message: &ToAgent) -> String {
         }
         ToAgent::Forget { lease } => format!("forget {lease:?}"),
         ToAgent::ReadOutput { request, lease, .. } => format!("read {request} of {lease:?}"),
+        ToAgent::OpenStream(order) => format!("stream {} of {:?}", order.number, order.lease),
         other => format!("{other:?}"),
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 use hostler_live::job::{JobRequest, JobState};
+use hostler_live::person::Person;
 use hostler_live::store::memory::Disk;
 use hostler_live::store::{
     self, Batch, HistoryFilter, JobFacts, JobOrigin, JobRow, KeyRow, NodeRow, Place, Role, Row,
@@ -56,6 +57,7 @@ fn found_job() -> JobRow {
 fn node(name: &str, id: u32, token: Option<u32>) -> NodeRow {
     let machine = Machine {
         name: "n1".to_owned(),
+        version: String::new(),
         address: "10.0.0.1".to_owned(),
         cpu_milli: 1000,
         mem_mib: 2,
@@ -72,7 +74,9 @@ fn everything() -> Vec<Row> {
     let hash = "ab".repeat(32);
     let (name, tenant) = ("ada".to_owned(), "physics".to_owned());
     let (id, role, created, one_time) = (1, Role::User, 7, true);
-    let token = TokenRow { id, hash, role, tenant, name, created, revoked: None, one_time };
+    let person = Some(Person { name: "ada".to_owned(), uid: Some(1001) });
+    let revoked = None;
+    let token = TokenRow { id, hash, role, tenant, name, created, revoked, one_time, person };
     let quota = TenantQuota { gpus_max: Some(4), ..TenantQuota::default() };
     let tenant = TenantRow { id: 0, name: "physics".to_owned(), quota };
     let key = KeyRow {
@@ -299,6 +303,7 @@ const FIRST_VERSION: &str = "
     CREATE TABLE tokens (id BIGINT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
         tenant TEXT NOT NULL, name TEXT NOT NULL, created BIGINT NOT NULL, revoked BIGINT,
         one_time BIGINT NOT NULL);
+    INSERT INTO tokens VALUES (1, 'of a secret', 'user', 'physics', 'ada', 7, NULL, 0);
     CREATE TABLE tenants (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, quota TEXT NOT NULL);
     CREATE TABLE nodes (name TEXT PRIMARY KEY, id BIGINT NOT NULL, token BIGINT NOT NULL,
         draining BIGINT NOT NULL, machine TEXT NOT NULL);
@@ -321,6 +326,7 @@ fn a_store_of_the_first_version_gets_room_for_what_drivers_find() {
             Row::Node(node("n1", 0, None)),
         ];
         let before = store.load().unwrap();
+        assert_eq!(before.tokens[0].person, None, "nobody said anything about people then");
         assert_eq!(
             (before.jobs, before.nodes),
             (vec![job(1, "physics", None)], vec![node("n1", 0, Some(1))])

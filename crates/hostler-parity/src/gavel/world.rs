@@ -362,6 +362,7 @@ impl Executor for RoundWorld {
             | Decision::SetAside { .. }
             | Decision::Resize { .. }
             | Decision::BeginRound
+            | Decision::WeighPast { .. }
             | Decision::Repartition { .. }
             | Decision::SetPower { .. }
             | Decision::Hold { .. }

@@ -27,6 +27,7 @@ pub(super) fn policy(rank: Rank, pack: bool) -> Box<dyn Policy> {
         sharing: ShareRule::Requests,
         cadence: Cadence::EveryEvent,
         estimates: EstimateSource::User,
+        half_life: None,
         cache: Cache::default(),
     })
 }

@@ -151,7 +151,8 @@ impl Rounds {
             }
             // Nobody can come back to a node that takes no new jobs: who is there stays. So does
             // who cannot be saved.
-            let usable = |node: NodeId| view.node(node).is_some_and(Node::usable);
+            let open = |node: &Node| node.usable() && node.kept.is_none();
+            let usable = |node: NodeId| view.node(node).is_some_and(open);
             let can_come_back = lease.placement.parts.iter().all(|part| usable(part.node));
             if !can_come_back || !view.may_preempt(lease) {
                 walk.pass(lease.job);

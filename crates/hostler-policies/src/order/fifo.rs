@@ -6,7 +6,7 @@
 //! a large job may wait for as long as small ones keep coming; `fifo-backfill` lies in between.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Head, Pipeline, ShareRule};
+use hostler_core::pipeline::{HalfLifeDays, Head, Pipeline, ShareRule};
 use hostler_core::policy::PolicyDef;
 use hostler_core::stage::{Order, Place};
 use hostler_core::view::View;
@@ -20,8 +20,9 @@ pub const KIND: &str = "fifo";
 pub fn def() -> PolicyDef {
     let summary = "first in, first out; a job that does not fit blocks those behind it";
     PolicyDef::new(KIND, summary, |config: Config| {
-        let Config { head, place, sharing } = config;
-        Ok(Box::new(Pipeline { head, sharing, ..Pipeline::new(BySubmission, place.build()) }))
+        let Config { head, place, sharing, fair_share_days } = config;
+        let order = Pipeline { head, sharing, ..Pipeline::new(BySubmission, place.build()) };
+        Ok(Box::new(order.with_fair_share(fair_share_days)))
     })
 }
 
@@ -30,6 +31,7 @@ hostler_core::settings! {
         head: Head = Head::Blocks,
         place: PlaceRule = PlaceRule::BestFit,
         sharing: ShareRule = ShareRule::Requests,
+        fair_share_days: HalfLifeDays = HalfLifeDays::default(),
     }
 }
 
@@ -40,8 +42,9 @@ pub(super) fn placing(
     rule: fn() -> Box<dyn Place>,
 ) -> PolicyDef {
     PolicyDef::new(kind, summary, move |config: Placing| {
-        let Placing { head, sharing } = config;
-        Ok(Box::new(Pipeline { head, sharing, ..Pipeline::new(BySubmission, rule()) }))
+        let Placing { head, sharing, fair_share_days } = config;
+        let order = Pipeline { head, sharing, ..Pipeline::new(BySubmission, rule()) };
+        Ok(Box::new(order.with_fair_share(fair_share_days)))
     })
 }
 
@@ -49,6 +52,7 @@ hostler_core::settings! {
     struct Placing {
         head: Head = Head::Skips,
         sharing: ShareRule = ShareRule::Requests,
+        fair_share_days: HalfLifeDays = HalfLifeDays::default(),
     }
 }
 

@@ -6,7 +6,7 @@
 //! starve: priorities do not grow with waiting.
 
 use hostler_core::job::Job;
-use hostler_core::pipeline::{Head, Pipeline, ShareRule};
+use hostler_core::pipeline::{HalfLifeDays, Head, Pipeline, ShareRule};
 use hostler_core::policy::{Need, PolicyDef};
 use hostler_core::stage::Order;
 use hostler_core::view::View;
@@ -18,12 +18,13 @@ use crate::place::PlaceRule;
 pub fn def() -> PolicyDef {
     let summary = "highest priority first, then by submission";
     let def = PolicyDef::new("priority", summary, |config: Config| {
-        Ok(Box::new(Pipeline {
+        let order = Pipeline {
             head: config.head,
             preempt: by_rank_if(config.preempt),
             sharing: config.sharing,
             ..Pipeline::new(ByPriority, config.place.build())
-        }))
+        };
+        Ok(Box::new(order.with_fair_share(config.fair_share_days)))
     });
     PolicyDef { needs: vec![Need::Priorities], ..def }
 }
@@ -35,6 +36,7 @@ hostler_core::settings! {
         head: Head = Head::Skips,
         place: PlaceRule = PlaceRule::BestFit,
         sharing: ShareRule = ShareRule::Requests,
+        fair_share_days: HalfLifeDays = HalfLifeDays::default(),
     }
 }
 

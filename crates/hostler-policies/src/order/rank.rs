@@ -24,6 +24,8 @@ macro_rules! run_time_settings {
                     hostler_core::predict::EstimateSource::Oracle,
                 head: hostler_core::pipeline::Head = hostler_core::pipeline::Head::Skips,
                 place: crate::place::PlaceRule = crate::place::PlaceRule::BestFit,
+                fair_share_days: hostler_core::pipeline::HalfLifeDays =
+                    hostler_core::pipeline::HalfLifeDays::default(),
                 sharing: hostler_core::pipeline::ShareRule =
                     hostler_core::pipeline::ShareRule::Requests,
             }
@@ -35,13 +37,14 @@ macro_rules! run_time_settings {
                 self,
                 order: impl hostler_core::stage::Order + 'static,
             ) -> Box<dyn hostler_core::policy::Policy> {
-                Box::new(hostler_core::pipeline::Pipeline {
+                let pipeline = hostler_core::pipeline::Pipeline {
                     head: self.head,
                     preempt: crate::order::rank::by_rank_if(self.preempt),
                     sharing: self.sharing,
                     estimates: self.estimate,
                     ..hostler_core::pipeline::Pipeline::new(order, self.place.build())
-                })
+                };
+                Box::new(pipeline.with_fair_share(self.fair_share_days))
             }
         }
     };

@@ -27,13 +27,14 @@ use hostler_core::cluster::{GpuModel, NodeSpec, Power, Tenant};
 use hostler_core::decision::Decision;
 use hostler_core::event::Event;
 use hostler_core::executor::Executor;
-use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
+use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId, WindowId};
 use hostler_core::job::JobSpec;
 use hostler_core::metrics::Contention;
 use hostler_core::placement::Placement;
 use hostler_core::profile::Profile;
 use hostler_core::table::IdWindow;
 use hostler_core::units::{Span, Time};
+use hostler_core::window::Window;
 use queue::{Coming, Queue};
 use reports::LastWord;
 use shared::Shared;
@@ -61,6 +62,8 @@ pub struct Site {
     pub told_speeds: Option<BTreeMap<ProfileKey, Profile>>,
     /// What can be done with jobs and machines there.
     pub abilities: Abilities,
+    /// Times for which nodes are kept, by number.
+    pub windows: Vec<Window>,
 }
 
 /// The simulated world.
@@ -159,7 +162,11 @@ impl<Source: Arrivals> World<Source> {
         let abilities = self.site.abilities;
         let limited = abilities != Abilities::default();
         let abilities = limited.then_some(Event::AbilitiesChanged { abilities });
-        abilities.into_iter().chain(models).chain(tenants).chain(nodes).chain(profiles).collect()
+        let windows = self.site.windows.iter().enumerate();
+        let windows = windows
+            .map(|(at, spec)| Event::WindowSet { window: WindowId(at as u32), spec: spec.clone() });
+        let catalogue = abilities.into_iter().chain(models).chain(tenants);
+        catalogue.chain(nodes).chain(windows).chain(profiles).collect()
     }
 
     fn happen(&mut self, coming: Coming, events: &mut Vec<Event>) {
@@ -238,6 +245,7 @@ impl<Source: Arrivals> Executor for World<Source> {
             | Decision::Hold { .. }
             | Decision::Solve { .. }
             | Decision::BeginRound
+            | Decision::WeighPast { .. }
             | Decision::Turns { .. }
             | Decision::WakeAt { .. } => {}
         }

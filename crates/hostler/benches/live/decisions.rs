@@ -151,6 +151,7 @@ fn machine(name: String, number: u32) -> Machine {
     let models = ["V100", "A100", "H100"];
     Machine {
         name,
+        version: String::new(),
         address: "127.0.0.1".to_owned(),
         cpu_milli: 64_000,
         mem_mib: 512 << 10,

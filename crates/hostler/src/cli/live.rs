@@ -8,9 +8,13 @@ use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
 use super::images::ImageOptions;
+use super::interactive::{Attach, Exec, Forward, Run};
+use super::notices::NoticeOptions;
+use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
 use super::usage::UsageArgs;
+use super::user::UserArgs;
 use super::values;
 
 /// The longest time that agents are waited for, in seconds: a year.
@@ -21,6 +25,10 @@ pub enum LiveCommand {
     Serve(Serve),
     Login(Login),
     Submit(Submit),
+    Run(Run),
+    Attach(Attach),
+    Exec(Exec),
+    Forward(Forward),
     Queue(Queue),
     Show(Show),
     Explain(Explain),
@@ -32,12 +40,14 @@ pub enum LiveCommand {
     Nodes(Nodes),
     Drain(Drain),
     Undrain(Undrain),
+    Reservation(ReservationArgs),
     History(History),
     Usage(UsageArgs),
     Log(LogArgs),
     Policy(PolicyArgs),
     Tenant(TenantArgs),
     Token(TokenArgs),
+    User(UserArgs),
     Store(StoreArgs),
     Backup(Backup),
     Restore(Restore),
@@ -62,6 +72,14 @@ pub struct Serve {
     /// Address to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717")]
     pub listen: SocketAddr,
+    /// Socket for users of this machine, who need no token there: `hostler user add` says what they
+    /// may do. The file `hostler.sock` in the data folder when left out; `none` for no socket.
+    #[arg(long, value_name = "PATH|none")]
+    pub socket: Option<PathBuf>,
+    /// Tenant of users of this machine of whom `hostler user add` said nothing; made if it is not
+    /// there. They are refused when left out.
+    #[arg(long, value_name = "TENANT", value_parser = values::name)]
+    pub local_tenant: Option<String>,
     /// Keep everything in a PostgreSQL database instead of the data folder.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
@@ -137,15 +155,23 @@ pub struct Serve {
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(..=SECS_MAX))]
     pub dead_secs: Option<u64>,
     #[command(flatten)]
+    pub notices: NoticeOptions,
+    #[command(flatten)]
     pub log: LogOptions,
 }
 
 /// Who jobs run as.
 #[derive(Debug, Default, Args)]
 pub struct JobUserOptions {
-    /// User that all jobs run as, or UID:GID; `nobody` when the agent is root.
-    #[arg(long, value_name = "USER")]
+    /// User that all jobs run as, or UID:GID; `nobody` when the agent is root. `person` for the
+    /// Unix user of whoever submitted the job, with that user's groups, home, shell and limits.
+    #[arg(long, value_name = "USER|person")]
     pub job_user: Option<String>,
+    /// With `--job-user person`, the lowest number that a user may have; 1000 when left out, which
+    /// keeps out the system's users. Jobs never run as root.
+    #[arg(long, value_name = "UID", requires = "job_user")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub uid_min: Option<u32>,
     /// Users for jobs, one for each tenant, as in `60000-60999`.
     #[arg(long, value_name = "FIRST-LAST", value_parser = users, conflicts_with = "job_user")]
     pub job_users: Option<(u32, u32)>,
@@ -445,13 +471,23 @@ pub struct Doctor {
 }
 
 /// Let a node take nothing new.
+///
+/// Jobs that run there go on to their end, or to the deadline: then they are stopped, saved if
+/// they can be, and wait again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hostler drain gpu-07")]
+  hostler drain gpu-07
+  hostler drain gpu-07 --reason \"new disk\" --deadline 4h")]
 pub struct Drain {
     #[command(flatten)]
     pub node: Node,
+    /// Why, for those who look at nodes.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Time after which jobs that still run there are stopped.
+    #[arg(long, value_name = "TIME", value_parser = values::seconds)]
+    pub deadline: Option<u64>,
 }
 
 /// Let a drained node take jobs again.
@@ -568,7 +604,8 @@ Examples:
 #[command(after_help = "\
 Examples:
   hostler tenant list
-  hostler tenant set vision --gpus 16 --queued 500")]
+  hostler tenant set vision --gpus 16 --queued 500
+  hostler tenant set vision --budget 2000 --budget-days 30")]
 pub struct TenantArgs {
     #[command(subcommand)]
     pub command: TenantCommand,
@@ -609,6 +646,13 @@ pub struct TenantSet {
     /// GPUs at a time.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub gpus: Option<Most>,
+    /// GPU hours in each period; jobs that run when they are used up go on, others wait.
+    #[arg(long, value_name = "HOURS", allow_negative_numbers = true)]
+    pub budget: Option<Most>,
+    /// Length of a period of the budget, from when it is given; 30 days when left out.
+    #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3660))]
+    pub budget_days: Option<u32>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -695,6 +739,9 @@ pub struct TokenCreate {
     /// Add the tenant if it is not there.
     #[arg(long)]
     pub new_tenant: bool,
+    /// Unix user that nodes with `--job-user person` run its jobs as.
+    #[arg(long, value_name = "USER")]
+    pub unix_user: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -7,13 +7,14 @@ use hostler_live::need::Need;
 
 use super::array::Array;
 use super::values;
+use crate::submission::Export;
 
 /// Submit a job.
 ///
 /// The command is run without a shell. A script, which begins with `#!`, travels with the job:
 /// nodes need not see its folder. Lines `#HOSTLER --gpus 2` in it say what the command line does
 /// not, and the usual `#SBATCH` lines are understood. Flags come before what a file says.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler submit --gpus 1 -- python train.py
@@ -87,6 +88,9 @@ pub struct Submit {
     /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[arg(long, value_parser = values::name)]
     pub group: Option<String>,
+    /// The reservation that it runs in, while that lasts; `hostler reservation list` names them.
+    #[arg(long, value_name = "NAME", value_parser = values::name)]
+    pub reservation: Option<String>,
     /// Jobs that must finish well before; behind `over:` those that must end anyhow, behind
     /// `failed:` those that must end badly, behind `started:` those that must begin. The number of
     /// an array means all of it. May be given several times.
@@ -96,10 +100,17 @@ pub struct Submit {
     /// with a step if need be. Behind `%` how many run at once at most.
     #[arg(long, value_name = "N|FIRST-LAST[:STEP][%MOST]", allow_hyphen_values = true)]
     pub array: Option<Array>,
+    /// Variables of yours that go along: names, with a value or without, ALL or NONE. When left out
+    /// PATH, the language and those of Python environments do with jobs that run as you, and none
+    /// with others.
+    #[arg(long, value_name = "NAME,..|ALL|NONE")]
+    pub export: Option<Export>,
     /// A variable of its environment; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::variable)]
     pub env: Vec<(String, String)>,
-    /// Folder to run in; one of the job's own when left out.
+    /// Folder to run in. When left out it is the current one for jobs that run as you, which is
+    /// so where you have a Unix user and nodes take jobs of people, and else one of the job's own;
+    /// `private` asks for that.
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
     /// Image of a container to run it in: a name of a registry (`docker://NAME`), a SIF or squashfs
@@ -113,6 +124,14 @@ pub struct Submit {
     /// Steps that it will do in all, when it reports progress.
     #[arg(long, value_name = "N", value_parser = values::steps, allow_negative_numbers = true)]
     pub steps: Option<u64>,
+    /// Tell webhooks of the operator and `--mail-to` when it runs, is over, or failed; several with
+    /// commas.
+    #[arg(long, value_enum, value_name = "EVENT", value_delimiter = ',')]
+    pub notify: Vec<Notify>,
+    /// Address that is told by mail, where the operator has mail sent; of its end when `--notify`
+    /// says nothing else.
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
+    pub mail_to: Option<String>,
     /// Tenant that pays; for admins.
     #[arg(long)]
     pub tenant: Option<String>,
@@ -135,6 +154,21 @@ pub struct Submit {
     /// Program and arguments; more arguments of a script.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// Of what to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Notify {
+    /// It runs for the first time
+    Start,
+    /// It is over, well or badly
+    End,
+    /// It failed, ran out of time, or can never run
+    Fail,
+    /// All of these
+    All,
+    /// Nothing, whatever a file says
+    None,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -47,6 +47,23 @@ fn time(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(fault)
 }
 
+/// Reads the address of a mail.
+pub fn address(text: &str) -> Result<String, String> {
+    match hostler_live::notice::is_address(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{text}` is no address; write one, as in ada@lab.example")),
+    }
+}
+
+/// Reads `8888`, or `9000:8888` for port 9000 here and 8888 there.
+pub fn ports(text: &str) -> Result<(u16, u16), String> {
+    let (local, remote) = text.split_once(':').unwrap_or((text, text));
+    let port = |part: &str| part.parse().ok().filter(|port| *port > 0);
+    let fault =
+        || format!("`{text}` is no port; write 8888, or 9000:8888 for 9000 on this machine");
+    port(local).zip(port(remote)).ok_or_else(fault)
+}
+
 /// Seconds since the epoch: so long ago, or a date or time in UTC.
 pub fn moment(text: &str) -> Result<f64, String> {
     if let Ok(ago) = time(text) {
@@ -67,6 +84,17 @@ pub fn moment(text: &str) -> Result<f64, String> {
     read().ok_or_else(|| {
         format!("`{text}` is no time; write 12h or 2d ago, 2026-11-16 or 2026-11-16T09:30")
     })
+}
+
+/// Seconds since the epoch: so long from now, as in `+2h`, or a date or time in UTC.
+pub fn moment_ahead(text: &str) -> Result<f64, String> {
+    if let Some(ahead) = text.strip_prefix('+') {
+        return Ok(crate::live::now() + time(ahead)? as f64);
+    }
+    if time(text).is_ok() {
+        return Err(format!("write `+{text}` for so long from now"));
+    }
+    moment(text)
 }
 
 /// GPUs of one task.

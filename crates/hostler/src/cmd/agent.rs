@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write as _};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use hostler_live::agent::discover::{MachineOverrides, machine};
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::image::{Found, find};
@@ -82,6 +82,9 @@ fn work(options: AgentOptions) -> Result<()> {
 /// good for.
 fn daemon(args: &Agent, node: &str) -> Result<Daemon> {
     let server = args.server.as_deref().unwrap_or_default();
+    if server.starts_with("unix:") {
+        bail!("agents do not come by the daemon's socket; name it as https://HOST:PORT");
+    }
     let reach = |token: &str| -> Result<Daemon> {
         Ok(match &args.ca {
             Some(authorities) => Daemon::signed(&Server::parse(server)?, token, authorities)?,

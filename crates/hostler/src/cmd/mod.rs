@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod explain;
+pub mod interact;
 mod job_user;
 mod loads;
 mod log;
@@ -23,6 +24,7 @@ mod progress;
 mod queue;
 mod rehearse;
 mod replay;
+mod reservation;
 mod serve;
 pub mod shim;
 mod show;
@@ -34,6 +36,7 @@ mod token;
 mod top;
 mod trace;
 mod usage;
+mod user;
 
 use anyhow::{Context, Result};
 use hostler_core::registry::Registry;
@@ -81,6 +84,10 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Serve(args) => serve::run(args, registry),
         LiveCommand::Login(args) => login::run(args),
         LiveCommand::Submit(args) => submit::run(args),
+        LiveCommand::Run(args) => interact::run(args),
+        LiveCommand::Attach(args) => interact::attach(args),
+        LiveCommand::Exec(args) => interact::exec::run(args),
+        LiveCommand::Forward(args) => interact::forward::run(args),
         LiveCommand::Queue(args) => queue::run(args),
         LiveCommand::Show(args) => show::run(args),
         LiveCommand::Explain(args) => explain::run(args),
@@ -90,14 +97,16 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Release(args) => change::run(&args.jobs, JobAction::Release),
         LiveCommand::Top(args) => top::run(args),
         LiveCommand::Nodes(args) => nodes::run(args),
-        LiveCommand::Drain(args) => nodes::set(&args.node, "drain"),
-        LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain"),
+        LiveCommand::Drain(args) => nodes::drain(args),
+        LiveCommand::Undrain(args) => nodes::set(&args.node, "undrain", &()),
+        LiveCommand::Reservation(args) => reservation::run(&args.command),
         LiveCommand::History(args) => queue::history(args),
         LiveCommand::Usage(args) => usage::run(args),
         LiveCommand::Log(args) => log::run(&args.command),
         LiveCommand::Policy(args) => policy::run(&args.command, &registry),
         LiveCommand::Tenant(args) => tenant::run(&args.command),
         LiveCommand::Token(args) => token::run(&args.command),
+        LiveCommand::User(args) => user::run(&args.command),
         LiveCommand::Store(args) => store::run(&args.command),
         LiveCommand::Backup(args) => backup::run(args),
         LiveCommand::Restore(args) => backup::restore(args),

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use hostler_live::client::escaped;
 use hostler_live::host::NodeView;
+use hostler_live::reservation::DrainRequest;
+use serde::Serialize;
 
-use crate::cli::{Node, Nodes};
+use crate::cli::{Drain, Node, Nodes};
 use crate::live::{client, print_json, table};
 use crate::say::print;
 
@@ -21,7 +23,18 @@ pub fn run(args: &Nodes) -> Result<()> {
         print(format!("images are run by {images} on {}", names.join(", ")))?;
     }
     for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
-        print(format!("{} gets no jobs: {}", node.name, node.reason))?;
+        let what = if node.health == "up" { "" } else { " gets no jobs" };
+        print(format!("{}{what}: {}", node.name, node.reason))?;
+    }
+    for node in nodes.iter().filter(|node| node.outdated) {
+        let version = match node.version.as_str() {
+            "" => String::new(),
+            version => format!(" ({version})"),
+        };
+        print(format!(
+            "{} has an agent of an earlier release{version}; upgrade it, its jobs go on",
+            node.name
+        ))?;
     }
     Ok(())
 }
@@ -38,11 +51,11 @@ fn by_images(nodes: &[NodeView]) -> BTreeMap<String, Vec<&str>> {
 /// Nodes as a table.
 pub fn nodes_table(nodes: &[NodeView]) -> String {
     let rows: Vec<_> = nodes.iter().map(row).collect();
-    table(["NODE", "STATE", "MODEL", "GPUS", "CPUS", "MEMORY", "GPU USE", "JOBS"], &rows)
+    table(["NODE", "STATE", "MODEL", "GPUS", "CPUS", "MEMORY", "GPU USE", "JOBS", "AGENT"], &rows)
 }
 
 /// A node as a row of that table.
-pub fn row(node: &NodeView) -> [String; 8] {
+pub fn row(node: &NodeView) -> [String; 9] {
     let percents: Vec<String> = node.gpu_use.iter().map(|used| format!("{used}%")).collect();
     [
         node.name.clone(),
@@ -53,13 +66,20 @@ pub fn row(node: &NodeView) -> [String; 8] {
         format!("{}/{} GiB", node.mem_mib_used / 1024, node.mem_mib / 1024),
         percents.join(" "),
         node.jobs.len().to_string(),
+        node.version.clone(),
     ]
 }
 
+/// Lets a node take nothing new.
+pub fn drain(args: &Drain) -> Result<()> {
+    let reason = args.reason.clone().unwrap_or_default();
+    set(&args.node, "drain", &DrainRequest { reason, deadline_secs: args.deadline })
+}
+
 /// Lets a node take nothing new, or lets it again.
-pub fn set(args: &Node, what: &str) -> Result<()> {
+pub fn set(args: &Node, what: &str, how: &impl Serialize) -> Result<()> {
     let path = format!("/nodes/{}/{what}", escaped(&args.node));
-    let node: NodeView = client()?.post(&path, &())?;
+    let node: NodeView = client()?.post(&path, how)?;
     if args.json {
         return print_json(&node);
     }

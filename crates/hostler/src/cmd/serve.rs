@@ -17,13 +17,14 @@ use hostler_live::host::{self, Experience};
 use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
-use hostler_live::server::{self, Certificate, Running};
+use hostler_live::server::{self, Certificate, LocalSettings, Running, notices};
 
 use super::job_user::job_users;
-use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, Serve};
+use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, NoticeOptions, Serve};
 use crate::input;
 use crate::say::{print, say};
 use crate::settings::Chosen;
+use crate::submission;
 
 /// Time beyond the fence after which a node is given up: what ending jobs may take.
 const DEAD_AFTER_FENCE_SECS: u64 = 60;
@@ -39,7 +40,7 @@ pub fn run(args: &Serve, registry: Registry) -> Result<()> {
 }
 
 async fn serve(args: &Serve, registry: Registry) -> Result<()> {
-    let JobUserOptions { job_user, job_users } = &args.users;
+    let JobUserOptions { job_user, job_users, .. } = &args.users;
     if !args.with_agent && (job_user.is_some() || job_users.is_some()) {
         bail!(
             "`--job-user` and `--job-users` are for an agent in this process; add `--with-agent`"
@@ -62,7 +63,8 @@ async fn serve(args: &Serve, registry: Registry) -> Result<()> {
         // Whoever does not read it finds the token in its file.
         let _ = print(format_args!("hostler login {url}{pin} < {}", file.display()));
     }
-    tracing::info!(url, fingerprint = running.fingerprint(), "serving");
+    let socket = running.socket().map(|path| path.display().to_string());
+    tracing::info!(url, fingerprint = running.fingerprint(), socket, "serving");
     let Some(part) = agent_options else { return Ok(running.until_told_to_stop().await?) };
     let agent = agent(args, part, &running).await?;
     tokio::select! {
@@ -163,11 +165,59 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
         new_store: args.new_store,
         snapshot_every: (args.snapshot_secs > 0).then_some(Duration::from_secs(args.snapshot_secs)),
         listen: args.listen,
+        local: local(args)?,
         certificate,
         rate: Rate { per_second, burst: 2.0 * per_second },
         host,
         experience: experience(args)?,
+        notices: told(&args.notices)?,
         policies: Arc::new(move |text| registry.from_toml(text).map_err(|error| error.to_string())),
+    })
+}
+
+/// How users of this machine are listened to.
+fn local(args: &Serve) -> Result<Option<LocalSettings>> {
+    let tenant = args.local_tenant.clone();
+    let (socket, must) = match &args.socket {
+        Some(path) if path.as_os_str() == "none" => {
+            if tenant.is_some() {
+                bail!(
+                    "`--local-tenant` is for those who come by the socket; leave one of them out"
+                );
+            }
+            return Ok(None);
+        }
+        Some(path) => (path.clone(), true),
+        None => (args.data.join("hostler.sock"), tenant.is_some()),
+    };
+    Ok(Some(LocalSettings { socket, must, tenant }))
+}
+
+/// Who is told of jobs. What is in a file is not shown when it cannot be used.
+fn told(options: &NoticeOptions) -> Result<notices::Settings> {
+    let read = |file: &Path| {
+        std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))
+    };
+    let address = |text: &String| match text.strip_prefix('@') {
+        Some(file) => read(Path::new(file)).map(|text| text.trim().to_owned()),
+        None => Ok(text.clone()),
+    };
+    let secret = options.webhook_secret.as_deref().map(read).transpose()?;
+    let secret = secret.map(|secret| secret.trim_end().as_bytes().to_vec());
+    if secret.as_ref().is_some_and(Vec::is_empty) {
+        bail!("the file of `--webhook-secret` is empty; `openssl rand -hex 32` makes a secret");
+    }
+    let mail = options.mail_command.as_deref().map(submission::split).unwrap_or(Some(Vec::new()));
+    let mail_command = mail.context("`--mail-command`: a quote is not closed")?;
+    if options.mail_command.is_some() && mail_command.is_empty() {
+        bail!("`--mail-command` is empty; name a program, as in `/usr/sbin/sendmail -t`");
+    }
+    Ok(notices::Settings {
+        webhooks: options.webhook.iter().map(address).collect::<Result<_>>()?,
+        secret,
+        authorities: options.webhook_ca.clone(),
+        mail_command,
+        mail_from: options.mail_from.clone(),
     })
 }
 
@@ -198,6 +248,7 @@ fn times(args: &Serve, policy: String) -> Result<host::Settings> {
         fence,
         dead: Span::from_secs(dead),
         lost_work_max: args.lost_work_max.map(Span::from_secs),
+        notify_always: submission::events(&args.notices.webhook_events),
         ..usual
     })
 }

@@ -1,7 +1,7 @@
 //! `hostler shim`, which agents start for every job; people do not, and no help shows it.
 //!
-//! `hostler shim FOLDER` keeps the lease of a folder, `hostler shim --task PID -- COMMAND..`
-//! becomes a task of the shim with that process number.
+//! `hostler shim FOLDER` keeps the lease of a folder, `hostler shim --task PID ORDER -- COMMAND..`
+//! becomes a task of the shim with that process number, as the order says.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ pub fn asked() -> Option<Vec<String>> {
 /// Keeps a lease, or becomes one of its tasks.
 pub fn run(words: &[String]) -> Result<()> {
     match words {
-        [task, parent, end, command @ ..] if task == "--task" && end == "--" => {
+        [task, parent, order, end, command @ ..] if task == "--task" && end == "--" => {
             let parent = parent.parse().context("the number of the shim makes no sense")?;
             // Comes here only when the command could not be run; the code says why.
-            std::process::exit(shim::task(parent, command))
+            std::process::exit(shim::task(parent, order, command))
         }
         [folder] => shim::main(Path::new(folder))
             .with_context(|| format!("cannot keep the lease of `{folder}`")),

@@ -1,14 +1,15 @@
 //! `hostler show`: all that is known about jobs.
 
 use anyhow::Result;
-use hostler_live::job::{JobView, Sharing, StartView};
+use hostler_live::job::{JobRequest, JobView, Sharing, StartView};
 use hostler_live::limits::GRACE_SECS;
+use hostler_live::notice::NotifyEvent;
 use hostler_live::selection::Selection;
 use hostler_live::store::StartEnd;
 
 use crate::chosen::{self, folded, word, word_for};
 use crate::cli::Show;
-use crate::live::{asked, client, exit_words, length, moment, print_json, standing};
+use crate::live::{asked, client, energy, exit_words, length, moment, print_json, standing};
 use crate::say::{print, say};
 
 /// All that is known.
@@ -57,7 +58,7 @@ fn is_one(words: &[Selection], job: &JobView) -> bool {
 fn array_lines(jobs: &[&JobView]) -> Vec<(&'static str, String)> {
     let own =
         ["state", "reason", "started", "ended", "expected start", "expected end", "exit code"];
-    let more = ["nodes", "restarts", "steps done", "array"];
+    let more = ["nodes", "restarts", "steps done", "energy", "array"];
     let mut lines = lines(jobs[0]);
     lines.retain(|(name, _)| !own.contains(name) && !more.contains(name));
     let array = jobs[0].array_of.unwrap_or(jobs[0].id);
@@ -102,6 +103,7 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("nodes", job.nodes.join(" ")),
         ("restarts", job.restarts.to_string()),
         ("steps done", number(job.steps_done)),
+        ("energy", job.energy_kwh.map(|kwh| format!("{} kWh", energy(kwh))).unwrap_or_default()),
         ("array", array),
     ];
     if job.starts.len() > 1 {
@@ -125,6 +127,7 @@ pub fn start_words(start: &StartView) -> String {
             None => code,
         },
         (Some(StartEnd::Preempted), _) => "stopped in favour of another job".to_owned(),
+        (Some(StartEnd::Evicted), _) => "its node was wanted for something else".to_owned(),
         (Some(StartEnd::Cancelled), _) => "cancelled".to_owned(),
         (Some(StartEnd::TimeLimit), _) => "out of time".to_owned(),
         (Some(StartEnd::NodeFailed), _) => "its node failed".to_owned(),
@@ -170,6 +173,7 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("placement", placement.to_owned()),
         ("priority", request.priority.to_string()),
         ("group", request.group.clone()),
+        ("reservation", request.reservation.clone()),
         ("after", after.join(" ")),
         ("at once", request.array_limit.map(|most| format!("{most} at most")).unwrap_or_default()),
         ("deadline", deadline.map(moment).unwrap_or_default()),
@@ -178,6 +182,7 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("grace", length(request.grace_secs.unwrap_or(GRACE_SECS) as f64)),
         ("checkpoints", yes(request.checkpoints, "it can be stopped and started again")),
         ("steps", number(request.steps)),
+        ("notify", told(request)),
         ("variables", names.join(" ")),
         ("slurm", yes(request.slurm, "its variables are set, too")),
     ]
@@ -185,6 +190,20 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
 
 fn number(number: Option<u64>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// Of what is told, and where.
+fn told(request: &JobRequest) -> String {
+    let word = |event: &NotifyEvent| match event {
+        NotifyEvent::Start => "start",
+        NotifyEvent::End => "end",
+        NotifyEvent::Fail => "fail",
+    };
+    let mut words: Vec<&str> = request.notify.iter().map(word).collect();
+    if !request.mail_to.is_empty() {
+        words.extend(["to", &request.mail_to]);
+    }
+    words.join(" ")
 }
 
 /// A code, with the signal that it stands for.

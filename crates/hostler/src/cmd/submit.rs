@@ -22,16 +22,19 @@ pub fn run(args: &Submit) -> Result<()> {
     if args.schema {
         return print_json(&submission::schema::schema());
     }
-    let Submission { request, notes, wait } = submission::read(args)?;
-    for note in notes {
+    let mut job = submission::read(args)?;
+    for note in &job.notes {
         say(format_args!("note: {note}"));
     }
     if args.print {
-        return Ok(print(submission::text(&request)?.trim_end())?);
+        return Ok(print(submission::text(&job.request)?.trim_end())?);
     }
     let mut client = client()?;
+    submission::settle(&mut client, &mut job)?;
+    let Submission { request, wait, .. } = job;
     let accepted = send(&mut client, args, &request)?;
-    let Accepted { first, count } = accepted;
+    let Accepted { first, count, .. } = accepted;
+    tell_of_mail(accepted);
     match args.json {
         true => print_json(&accepted)?,
         // The number of an array means all of it, in every command.
@@ -54,7 +57,8 @@ fn tell_if_too_large(client: &mut Client, id: u32) {
     }
 }
 
-fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {
+/// Sends a job.
+pub fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {
     let path = query("/jobs", &[("tenant", args.tenant.clone())]);
     let key: Vec<(&str, &str)> =
         args.key.iter().map(|key| ("idempotency-key", key.as_str())).collect();
@@ -62,9 +66,18 @@ fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Acce
     Ok(client.call(&Ask { method: Method::POST, path: &path, headers: &key, body })?)
 }
 
+/// Says that nobody will get the mail that was asked for.
+pub fn tell_of_mail(accepted: Accepted) {
+    if accepted.no_mail {
+        say(
+            "note: this daemon sends no mail; its operator says how: `hostler serve --mail-command`",
+        );
+    }
+}
+
 /// Looks until all are over; the first that did not finish well is the error.
 pub fn until_over(client: &mut Client, accepted: Accepted) -> Result<()> {
-    let Accepted { first, count } = accepted;
+    let Accepted { first, count, .. } = accepted;
     let mut bad = None;
     for id in first..first + count {
         let job = end_of(client, id)?;

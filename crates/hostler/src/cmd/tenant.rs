@@ -32,6 +32,8 @@ fn set(args: &TenantSet) -> Result<()> {
         jobs_max: limit(args.jobs, before.jobs_max),
         queued_max: limit(args.queued, before.queued_max),
         gpus_max: limit(args.gpus, before.gpus_max),
+        budget_gpu_hours: limit(args.budget, before.budget_gpu_hours),
+        budget_days: args.budget_days.or(before.budget_days),
     };
     let path = format!("/tenants/{}", escaped(&args.name));
     let body = Some(serde_json::to_vec(&quota)?);

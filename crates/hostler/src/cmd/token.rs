@@ -37,16 +37,15 @@ pub fn run(command: &TokenCommand) -> Result<()> {
 }
 
 fn create(args: &TokenCreate) -> Result<()> {
-    let role = match args.role {
-        RoleName::Admin => Role::Admin,
-        RoleName::User => Role::User,
-        RoleName::Viewer => Role::Viewer,
-        RoleName::Agent => Role::Agent,
+    let role = role(args.role);
+    let new = NewToken {
+        role,
+        name: args.name.clone(),
+        tenant: Some(args.tenant.clone()),
+        new_tenant: args.new_tenant,
+        unix_user: args.unix_user.clone(),
     };
-    let TokenCreate { name, tenant, new_tenant, .. } = args;
-    let (name, tenant, new_tenant) = (name.clone(), Some(tenant.clone()), *new_tenant);
-    let made: MadeToken =
-        client()?.post("/tokens", &NewToken { role, name, tenant, new_tenant })?;
+    let made: MadeToken = client()?.post("/tokens", &new)?;
     if args.json {
         return print_json(&made);
     }
@@ -54,6 +53,11 @@ fn create(args: &TokenCreate) -> Result<()> {
     print(&made.token)?;
     let Access { server, fingerprint, .. } = access()?;
     let pin = fingerprint.map(|pin| format!(" --fingerprint {pin}")).unwrap_or_default();
+    // Whoever came by the socket does not know how others come.
+    let (server, pin) = match server.socket {
+        Some(_) => ("https://HOST:PORT".to_owned(), " --fingerprint sha256:..".to_owned()),
+        None => (server.to_string(), pin),
+    };
     say(match role {
         Role::Agent => format!(
             "next, on {0}, with the token in a file that only you can read: hostler agent \
@@ -69,9 +73,23 @@ fn create(args: &TokenCreate) -> Result<()> {
     Ok(())
 }
 
+/// A role as the interface has it.
+pub fn role(name: RoleName) -> Role {
+    match name {
+        RoleName::Admin => Role::Admin,
+        RoleName::User => Role::User,
+        RoleName::Viewer => Role::Viewer,
+        RoleName::Agent => Role::Agent,
+    }
+}
+
 fn show(tokens: &[TokenView]) -> Result<()> {
     let row = |token: &TokenView| {
         let note = match (token.revoked, token.one_time) {
+            (None, _) if token.local => "comes by the socket".to_owned(),
+            (None, false) if token.person.is_some() => {
+                format!("Unix user {}", token.person.as_deref().unwrap_or_default())
+            }
             (Some(at), false) => format!("revoked {}", moment(at)),
             (Some(at), true) => format!("spent {}", moment(at)),
             (None, true) => "enrols one node".to_owned(),

@@ -118,7 +118,7 @@ fn draw(frame: &mut Frame, picture: &Picture, fault: &str, chosen: &mut TableSta
 }
 
 fn draw_nodes(frame: &mut Frame, area: Rect, picture: &Picture) {
-    let heads = ["NODE", "STATE", "MODEL", "GPUS", "CPUS", "MEMORY", "GPU USE", "JOBS"];
+    let heads = ["NODE", "STATE", "MODEL", "GPUS", "CPUS", "MEMORY", "GPU USE", "JOBS", "AGENT"];
     let rows = picture.nodes.iter().map(|node| {
         let color = match node.health.as_str() {
             "up" => Color::Reset,
@@ -127,7 +127,7 @@ fn draw_nodes(frame: &mut Frame, area: Rect, picture: &Picture) {
         };
         Row::new(nodes::row(node)).style(Style::new().fg(color))
     });
-    let widths = [16, 9, 16, 9, 12, 14, 28, 5].map(Constraint::Max);
+    let widths = [16, 9, 16, 9, 12, 14, 28, 5, 10].map(Constraint::Max);
     let table = Table::new(rows, widths).header(header(&heads));
     frame.render_widget(table.block(Block::bordered().title("nodes")), area);
 }

@@ -7,7 +7,7 @@ use hostler_live::client::query;
 use hostler_live::usage::{Usage, UsageBy, UsageRow};
 
 use crate::cli::{By, UsageArgs, When};
-use crate::live::{client, moment, now, print_json, table};
+use crate::live::{client, energy, moment, now, print_json, table};
 use crate::say::say;
 
 /// Shows what was used.
@@ -78,20 +78,20 @@ fn show(usage: &Usage) -> Result<()> {
             hours(row.failed_gpu_hours),
             hours(row.lost_gpu_hours),
             hours(row.waited_hours),
-            row.energy_kwh.map_or("-".to_owned(), hours),
+            row.energy_kwh.map_or("-".to_owned(), energy),
         ]
     };
     let mut rows: Vec<_> = usage.rows.iter().map(|one| row(one, &one.key)).collect();
     rows.push(row(&usage.total, "all"));
     let heads = ["JOBS", "FINISHED", "FAILED", "GPU-H", "FAILED-H", "LOST-H", "WAITED-H", "KWH"];
-    let [jobs, finished, failed, gpu, failed_gpu, lost, waited, energy] = heads;
+    let [jobs, finished, failed, gpu, failed_gpu, lost, waited, kwh] = heads;
     let by = head(usage.by);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{} to {}", moment(usage.since), moment(usage.until))?;
-    let heads = [by, jobs, finished, failed, gpu, failed_gpu, lost, waited, energy];
+    let heads = [by, jobs, finished, failed, gpu, failed_gpu, lost, waited, kwh];
     writeln!(out, "{}", table(heads, &rows))?;
     if usage.total.energy_kwh.is_none() {
-        say("energy is not measured");
+        say("energy: no GPU told any");
     }
     if usage.guessed_jobs > 0 {
         say(format_args!(

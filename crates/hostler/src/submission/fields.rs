@@ -45,6 +45,8 @@ pub enum Kind {
     Variables,
     /// One task on each of so many nodes.
     Nodes,
+    /// Of what is told.
+    Events,
 }
 
 const fn field(name: &'static str, api: &'static str, kind: Kind, help: &'static str) -> Field {
@@ -78,15 +80,24 @@ pub const FIELDS: &[Field] = &[
     field("share", "sharing", Kind::Share, "Whether it shares GPUs."),
     field("checkpoints", "checkpoints", Kind::Flag, "It can be stopped and started again."),
     field("group", "group", Kind::Text, "Jobs that do the same thing again."),
+    field("reservation", "reservation", Kind::Text, "The reservation that it runs in."),
     field("after", "after", Kind::After, "Jobs that must finish well before, as in 17 or over:17."),
     field("array", "array", Kind::Array, "Number of copies, or their indices as in 1-10:2%4."),
     field("array_first", "array_first", Kind::Whole, "Index of the first copy."),
     field("array_step", "array_step", Kind::Count, "Distance between two indices."),
     field("array_limit", "array_limit", Kind::Count, "How many of them run at once at most."),
     field("env", "env", Kind::Variables, "Variables of its environment."),
-    field("workdir", "workdir", Kind::Text, "Folder to run in; relative to the current one."),
+    field(
+        "workdir",
+        "workdir",
+        Kind::Text,
+        "Folder to run in, relative to the current one; `private` for one of the job's own.",
+    ),
+    field("umask", "umask", Kind::Text, "What its files are not open for, as in 027."),
     field("image", "image", Kind::Text, "Image of a container to run it in."),
     field("mount", "mounts", Kind::Texts, "What is seen in it, as in /data or /data:/in:ro."),
     field("steps", "steps", Kind::Count, "Steps that it will do in all."),
+    field("notify", "notify", Kind::Events, "Of what is told: start, end, fail."),
+    field("mail_to", "mail_to", Kind::Text, "Address that is told by mail."),
     field("slurm", "slurm", Kind::Flag, "Set the variables of Slurm beside ours."),
 ];

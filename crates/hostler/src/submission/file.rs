@@ -53,7 +53,7 @@ fn with_units(field: &Field, value: Value) -> Result<Vec<(String, Value)>> {
     let own = |value: Value| Ok(vec![(field.api.to_owned(), value)]);
     match (field.kind, value) {
         (Kind::Command, Value::String(line)) => own(json!(["sh", "-c", line])),
-        (Kind::Texts, Value::String(text)) => own(json!([text])),
+        (Kind::Texts | Kind::Events, Value::String(text)) => own(json!([text])),
         (Kind::After, value @ (Value::String(_) | Value::Number(_))) => own(json!([value])),
         (Kind::Time, Value::String(text)) => {
             let read = if field.name == "grace" { grace(&text) } else { seconds(&text) };

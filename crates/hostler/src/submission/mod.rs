@@ -5,6 +5,7 @@
 
 mod fields;
 mod file;
+mod here;
 pub mod sbatch;
 pub mod schema;
 pub mod script;
@@ -14,10 +15,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use hostler_live::job::{JobRequest, Sharing};
+use hostler_live::notice::NotifyEvent;
 
-use crate::cli::{Share, Submit};
+use crate::cli::{Notify, Share, Submit};
 
 pub use file::text;
+pub use here::{Export, export, settle};
+pub use words::split;
 
 /// A job as it is sent, and what its author should know of it.
 #[derive(Debug)]
@@ -28,15 +32,26 @@ pub struct Submission {
     pub notes: Vec<String>,
     /// Whether the script itself asks to wait for the end.
     pub wait: bool,
+    /// Which variables go along; what is usual when none.
+    pub export: Option<Export>,
+}
+
+impl Submission {
+    /// A job of which nothing else is said.
+    pub fn of(request: JobRequest) -> Submission {
+        Submission { request, notes: Vec::new(), wait: false, export: None }
+    }
 }
 
 /// What file, lines and flags say.
 pub fn read(args: &Submit) -> Result<Submission> {
     let mut job = match &args.file {
         Some(file) => of_file(file)?,
-        None => Submission { request: JobRequest::default(), notes: Vec::new(), wait: false },
+        None => Submission::of(JobRequest::default()),
     };
     apply(&mut job.request, args);
+    job.export = args.export.clone().or(job.export);
+    export(&mut job)?;
     let request = &mut job.request;
     let more = args.args.iter().chain(&args.command).cloned();
     if !request.script.is_empty() {
@@ -65,8 +80,7 @@ fn of_file(file: &Path) -> Result<Submission> {
     if text.starts_with("#!") {
         return script::read(file, text);
     }
-    let request = file::read(file, &text)?;
-    Ok(Submission { request, notes: Vec::new(), wait: false })
+    Ok(Submission::of(file::read(file, &text)?))
 }
 
 /// Whether a word is the name of a program that would be found.
@@ -86,6 +100,7 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
     set(&mut request.tasks, &args.tasks);
     set(&mut request.priority, &args.priority);
     set(&mut request.group, &args.group);
+    set(&mut request.reservation, &args.reservation);
     if let Some(array) = args.array {
         request.array = array.count;
         request.array_first = array.first;
@@ -108,11 +123,36 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
         request.one_node = args.one_node;
     }
     request.checkpoints |= args.checkpoints;
+    tell(request, args);
     request.after.extend(&args.after);
     request.env.extend(args.env.iter().cloned());
     if !args.gpu_model.is_empty() {
         request.gpu_models.clone_from(&args.gpu_model);
     }
+}
+
+/// Of what to tell, and where.
+fn tell(request: &mut JobRequest, args: &Submit) {
+    if !args.notify.is_empty() {
+        request.notify = events(&args.notify);
+    }
+    set(&mut request.mail_to, &args.mail_to);
+    if args.notify.contains(&Notify::None) {
+        request.mail_to.clear();
+    } else if args.mail_to.is_some() && request.notify.is_empty() {
+        request.notify = vec![NotifyEvent::End];
+    }
+}
+
+/// Events without those that are named twice.
+pub fn events(words: &[Notify]) -> Vec<NotifyEvent> {
+    let all = [
+        (Notify::Start, NotifyEvent::Start),
+        (Notify::End, NotifyEvent::End),
+        (Notify::Fail, NotifyEvent::Fail),
+    ];
+    let asked = |word| words.contains(&word) || words.contains(&Notify::All);
+    all.into_iter().filter(|(word, _)| asked(*word)).map(|(_, event)| event).collect()
 }
 
 fn set<T: Clone>(field: &mut T, flag: &Option<T>) {
@@ -131,7 +171,7 @@ fn sharing(share: Share) -> Sharing {
 
 /// Makes what is named from here what is named from `/` on.
 pub fn localize(request: &mut JobRequest) -> Result<()> {
-    if !request.workdir.is_empty() {
+    if !request.workdir.is_empty() && request.workdir != here::PRIVATE {
         request.workdir = absolute(&request.workdir)?;
     }
     if !request.image.is_empty() {

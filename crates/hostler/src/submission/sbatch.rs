@@ -180,13 +180,18 @@ impl Asked {
                 self.flag("--array", &format!("{range}{limit}"));
             }
             "dependency" => self.dependencies(value)?,
+            // There it is a folder like any other.
+            "chdir" if value == "private" => self.flag("--workdir", "./private"),
             "chdir" => self.flag("--workdir", value),
-            "export" => self.export(value),
+            "export" => self.flag("--export", value),
+            "reservation" => self.flag("--reservation", value),
             "container-image" => self.flag("--image", &pyxis_image(value)?),
             "container-mounts" => {
                 value.split(',').for_each(|mount| self.flag("--mount", mount));
             }
             "wait" => self.flags.wait = true,
+            "mail-user" => self.flag("--mail-to", value),
+            "mail-type" => self.mail(value)?,
             "wrap" => self.flags.wrap = Some(value.to_owned()),
             _ => return self.left_out(name, value),
         }
@@ -203,13 +208,12 @@ impl Asked {
             "quiet" | "verbose" | "comment" | "label" | "unbuffered" | "exact" | "overlap" => {
                 return Ok(());
             }
-            "pty" => bail!("`--pty`: no terminal is passed on to the job"),
+            "pty" => bail!("`--pty`: `srun` and `hostler run` have a terminal, scripts have none"),
             "output" | "error" => "output is kept by the daemon; see `hostler logs`",
             "partition" | "qos" => "there are no partitions; all nodes take all jobs",
             "account" => "the tenant of the token pays",
             "requeue" => "a job whose node fails is always started again",
             "no-requeue" => "a job whose node fails is started again all the same",
-            "mail-type" | "mail-user" => "no mail is sent for it",
             "signal" => "SIGTERM comes first; `#HOSTLER --grace 2m` says how long before the end",
             "nice" => "`#HOSTLER --priority N` says what is more important",
             "open-mode" => "output of every start is kept by itself",
@@ -283,21 +287,43 @@ impl Asked {
         Ok(())
     }
 
-    /// Variables by name, or with a value.
-    fn export(&mut self, value: &str) {
-        for part in value.split(',') {
-            match part {
-                "NONE" | "NIL" => {}
-                "ALL" => self.flags.notes.push(
-                    "`--export=ALL` is left out: name the variables that the job needs".to_owned(),
-                ),
-                part if part.contains('=') => self.flag("--env", part),
-                name => match std::env::var(name) {
-                    Ok(value) => self.flag("--env", &format!("{name}={value}")),
-                    Err(_) => self.flags.notes.push(format!("`--export={name}`: it is not set")),
-                },
+    /// Of what mail tells; events that are not known here are left out.
+    fn mail(&mut self, value: &str) -> Result<()> {
+        let mut events = Vec::new();
+        for word in value.split(',') {
+            match word.to_ascii_uppercase().as_str() {
+                "NONE" => events.push("none"),
+                "BEGIN" => events.push("start"),
+                "END" => events.push("end"),
+                "FAIL" | "TIME_LIMIT" | "INVALID_DEPEND" => events.push("fail"),
+                "ALL" => events.push("all"),
+                "REQUEUE" | "STAGE_OUT" | "TIME_LIMIT_90" | "TIME_LIMIT_80" | "TIME_LIMIT_50"
+                | "ARRAY_TASKS" => self.flags.notes.push(format!(
+                    "`--mail-type={word}` is left out: BEGIN, END and FAIL are told, of each job \
+                     of an array"
+                )),
+                _ => bail!("`--mail-type={word}` is not known; use NONE, BEGIN, END, FAIL or ALL"),
             }
         }
+        if !events.is_empty() {
+            self.flag("--notify", &events.join(","));
+        }
+        Ok(())
+    }
+
+    /// Slurm sends mail only to whom and of what is said.
+    fn check_mail(&mut self) {
+        let has = |flag: &str| self.flags.words.iter().any(|word| word.starts_with(flag));
+        let note = match (has("--notify="), has("--mail-to=")) {
+            (true, false) if has("--notify=none") => return,
+            (true, false) => {
+                "`--mail-type` without `--mail-user`: only the operator's webhooks hear"
+            }
+            (false, true) => "`--mail-user` is left out: no `--mail-type` says of what to tell",
+            _ => return,
+        };
+        self.flags.notes.push(note.to_owned());
+        self.flags.words.retain(|word| !word.starts_with("--mail-to="));
     }
 
     /// What only has a meaning together: nodes, tasks, GPUs and memory.
@@ -343,6 +369,7 @@ impl Asked {
         if let Some(cpus) = self.cpus {
             self.flag("--cpus", &cpus.to_string());
         }
+        self.check_mail();
         if let Some(mem) = self.mem {
             let each = match mem {
                 Mem::OfNode(all) => all.div_ceil(on_node),

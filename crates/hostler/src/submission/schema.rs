@@ -81,6 +81,10 @@ fn shape(kind: Kind) -> Value {
             "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
             "additionalProperties": text,
         }),
+        Kind::Events => {
+            let one = json!({ "enum": ["start", "end", "fail"] });
+            json!({ "anyOf": [one, { "type": "array", "items": one, "maxItems": 3 }] })
+        }
         Kind::Nodes => json!({ "type": "integer", "minimum": 1, "maximum": TASKS_MAX }),
     }
 }

@@ -24,12 +24,14 @@ pub fn read_with(file: &Path, text: String, more: Option<&[String]>) -> Result<S
     let name = file.display();
     check(file, &text)?;
     let mut request = JobRequest::default();
-    let (mut notes, mut wait) = (Vec::new(), false);
+    let (mut notes, mut wait, mut export) = (Vec::new(), false, None);
     let mut slurm = lines_of(&text, SLURMS).with_context(|| format!("`{name}`"))?;
     slurm.extend(more.map(|words| (0, words.to_vec())));
     if !slurm.is_empty() {
         let flags = sbatch::flags_of(&slurm).with_context(|| format!("`{name}`"))?;
-        apply(&mut request, &parse(&flags.words).with_context(|| format!("`{name}`"))?);
+        let parsed = parse(&flags.words).with_context(|| format!("`{name}`"))?;
+        apply(&mut request, &parsed);
+        export = parsed.export;
         request.slurm = true;
         submitted_here(&mut request);
         notes = flags.notes;
@@ -40,10 +42,11 @@ pub fn read_with(file: &Path, text: String, more: Option<&[String]>) -> Result<S
     let flags = parse(&ours).with_context(|| format!("`{name}`, in its {OURS} lines"))?;
     apply(&mut request, &flags);
     wait |= flags.wait;
+    export = flags.export.or(export);
     let called = file.file_name().map_or_else(|| name.to_string(), |n| n.to_string_lossy().into());
     request.command = vec![called];
     request.script = text;
-    Ok(Submission { request, notes, wait })
+    Ok(Submission { request, notes, wait, export })
 }
 
 /// Whether a text can travel as a script.

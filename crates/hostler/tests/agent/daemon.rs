@@ -259,8 +259,11 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         tenant: 0,
         limit_ms: None,
         script: String::new(),
+        person: None,
+        umask: None,
         image: String::new(),
         mounts: Vec::new(),
+        interactive: None,
     }
 }
 

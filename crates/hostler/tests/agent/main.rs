@@ -9,5 +9,6 @@ mod adopt;
 mod apart;
 mod daemon;
 mod end;
+mod people;
 mod rights;
 mod start;

@@ -152,6 +152,7 @@ fn an_agent_shows_what_the_machine_offers() {
     expect![[r#"
         {
           "name": "n",
+          "version": "0.1.0",
           "address": "127.0.0.1",
           "cpu_milli": 4000,
           "mem_mib": 100,
@@ -160,7 +161,8 @@ fn an_agent_shows_what_the_machine_offers() {
           "gpus": 8,
           "rack": 0,
           "abilities": [
-            "images"
+            "images",
+            "streams"
           ]
         }
     "#]]

@@ -276,6 +276,7 @@ impl Cluster {
                 name: name.to_owned(),
                 tenant: None,
                 new_tenant: false,
+                unix_user: None,
             };
             self.client().post::<MadeToken>("/tokens", &new).unwrap().token
         } else {

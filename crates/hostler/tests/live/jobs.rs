@@ -142,7 +142,8 @@ fn a_job_that_cannot_start_tells_its_fault_to_those_who_wait() {
     let ran = cluster.run(&["submit", "--workdir", "/nosuch", "--wait", "--", "true"]);
     let words = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert_eq!(ran.status.code(), Some(1), "{words}");
-    assert!(words.contains("its start failed: cannot start in `/nosuch`"), "{words}");
+    assert!(words.contains("its start failed: on node `"), "{words}");
+    assert!(words.contains("`: cannot start in `/nosuch`"), "{words}");
     let needed = cluster.submit(&["--", "sleep", "600"]);
     let mut waits = cluster.command();
     waits.args(["submit", "--name", "waits", "--after", &needed, "--wait", "--", "true"]);

@@ -73,7 +73,8 @@ fn other_tenants_run_nothing_where_jobs_can_read_the_admins_token() {
     let mut client = Client::new(admin.clone()).unwrap();
     client.put::<Value>("/tenants/other", &json!({})).unwrap();
     let (name, tenant) = ("eve".into(), Some("other".into()));
-    let new = NewToken { role: Role::User, name, tenant, new_tenant: true };
+    let role = Role::User;
+    let new = NewToken { role, name, tenant, new_tenant: true, unix_user: None };
     let made: MadeToken = client.post("/tokens", &new).unwrap();
     let other = Access::new(&url, &made.token, None).unwrap();
 

@@ -94,3 +94,29 @@ fn members_see_the_use_of_their_own_tenant_only() {
     let table = cluster.text(&["usage", "--by", "day"]);
     assert!(table.contains("GPU-H") && table.contains("all"), "{table}");
 }
+
+#[test]
+fn energy_is_measured_where_gpus_tell_it() {
+    let mut cluster = Cluster::start(&[], &["2xV100:16384@360", "1xA100"]);
+    let long = ["--gpus", "2", "--gpu-model", "V100", "--", "sleep", "5"];
+    let shown = cluster.until(cluster.submit(&long), "finished");
+    // Two GPUs of 360 W for five seconds are 0.001 kWh; its first and last second are not sure.
+    let kwh = shown["energy_kwh"].as_f64().expect("it is measured");
+    assert!((0.0006..0.0016).contains(&kwh), "{shown}");
+    let silent = cluster.submit(&["--gpus", "1", "--gpu-model", "A100", "--", "sleep", "1"]);
+    let silent = cluster.until(silent, "finished");
+    assert!(silent["energy_kwh"].is_null(), "{silent}");
+    // It is in the store, and sums are by what is asked for.
+    cluster.kill_daemon();
+    cluster.serve();
+    let by_model = usage(&cluster, &["--by", "model"]);
+    let found = row(&by_model, "V100")["energy_kwh"].as_f64().unwrap();
+    assert!((found - kwh).abs() < 1e-9, "{by_model}");
+    assert!(row(&by_model, "A100")["energy_kwh"].is_null(), "{by_model}");
+    let number = shown["id"].to_string();
+    let text = cluster.text(&["show", &number]);
+    assert!(text.contains("energy          0.00") && text.contains(" kWh"), "{text}");
+    let table = cluster.text(&["usage", "--by", "model"]);
+    let line = table.lines().find(|line| line.starts_with("A100")).unwrap();
+    assert!(line.ends_with('-'), "{table}");
+}

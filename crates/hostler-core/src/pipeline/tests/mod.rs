@@ -2,6 +2,7 @@
 
 mod ageing;
 mod caches;
+mod fair_share;
 mod orders;
 
 use expect_test::{Expect, expect};

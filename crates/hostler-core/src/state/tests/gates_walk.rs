@@ -1,14 +1,17 @@
 //! Random walks through gates: after each step the book follows from the jobs, saved facts give
 //! the same state, and nobody waits at a gate for which there is room.
 
+use crate::account::Budget;
 use crate::cluster::Tenant;
 use crate::event::{Event, Outcome};
 use crate::gate::Gate;
-use crate::id::{JobId, TenantId};
+use crate::id::{JobId, NodeId, TenantId, WindowId};
 use crate::job::Phase;
 use crate::random::Random;
 use crate::reason::Reason;
 use crate::testkit::*;
+use crate::units::Span;
+use crate::window::Window;
 
 struct Walk {
     world: World,
@@ -49,7 +52,7 @@ impl Walk {
     fn fact(&mut self) -> Event {
         let job = self.some_job();
         let lease = self.world.state().leases().next().map(|lease| lease.id.0);
-        match self.below(12) {
+        match self.below(14) {
             0..=3 => {
                 let id = self.world.state().next_job().0;
                 let text = self.spec();
@@ -62,9 +65,21 @@ impl Walk {
             9 => {
                 let gpus_max = [None, Some(0), Some(2), Some(5)][self.below(4) as usize];
                 let tenant = TenantId(self.below(2) as u32);
-                let spec = Tenant { gpus_max, ..Tenant::named("t") };
+                let budget = (self.below(2) == 0).then(|| Budget {
+                    gpu_time: Span::from_secs(self.below(20)),
+                    every: Span::from_secs(1 + self.below(30)),
+                });
+                let spec = Tenant { gpus_max, budget, ..Tenant::named("t") };
                 Event::TenantChanged { tenant, spec }
             }
+            11 => {
+                let from = secs(self.at + self.below(200));
+                let until = from + Span::from_secs(1 + self.below(100));
+                let nodes = Box::new([NodeId(self.below(2) as u32)]);
+                let spec = Window { nodes, from, until, evicts: self.below(2) == 0 };
+                Event::WindowSet { window: WindowId(self.below(3) as u32), spec }
+            }
+            12 => Event::WindowEnded { window: WindowId(self.below(3) as u32) },
             10 => node_up(self.world.state().nodes().len() as u32, 4),
             _ => match lease {
                 Some(lease) => {
@@ -100,6 +115,12 @@ impl Walk {
     /// Nobody is held by a limit that it would not exceed.
     fn check_limits(&self) {
         let state = self.world.state();
+        for job in state.jobs() {
+            let spent = state.is_spent(job.spec.tenant);
+            assert!(spent || !job.gates.has(Gate::Budget), "{:?} has a budget", job.id);
+            let waits = job.phase == Phase::Pending && job.spec.gpu_milli() > 0;
+            assert!(!(spent && waits), "{:?} is let through without a budget", job.id);
+        }
         for tenant in 0..2 {
             let most = state.tenant(TenantId(tenant)).gpus_max.map(|gpus| u64::from(gpus) * 1000);
             let held = |job: &&crate::job::Job| {

@@ -1,5 +1,6 @@
 //! What facts and decisions do to the state.
 
+mod accounts;
 mod gates;
 mod gates_walk;
 mod late;
@@ -8,3 +9,4 @@ mod nodes;
 mod profiles;
 mod stays;
 mod turns;
+mod windows;

@@ -21,12 +21,22 @@ pub(super) struct Held {
     pause: u32,
     /// Sum and number of the samples of its use of GPUs.
     samples: (u64, u64),
+    /// Millijoules that it used so far, where that is measured.
+    energy: Option<u64>,
 }
 
 impl Default for Held {
     fn default() -> Held {
         let stage = Stage::Starting;
-        Held { stage, stop: None, progress: None, repeat_in: 1, pause: 1, samples: (0, 0) }
+        Held {
+            stage,
+            stop: None,
+            progress: None,
+            repeat_in: 1,
+            pause: 1,
+            samples: (0, 0),
+            energy: None,
+        }
     }
 }
 
@@ -49,6 +59,11 @@ impl Held {
         }
     }
 
+    /// Takes in the millijoules that it used so far.
+    pub fn used(&mut self, sum: u64) {
+        self.energy = self.energy.max(Some(sum));
+    }
+
     /// Takes a later stage; says whether it was one. The first end counts. What the job said about
     /// its use of GPUs comes before what was measured from outside.
     pub fn advance(&mut self, mut stage: Stage) -> bool {
@@ -58,6 +73,9 @@ impl Held {
         if let Stage::Ended { gpu_milli: gpu_milli @ None, .. } = &mut stage {
             let (sum, count) = self.samples;
             *gpu_milli = sum.checked_div(count).and_then(|mean| u32::try_from(mean).ok());
+        }
+        if let Stage::Ended { notes, .. } = &mut stage {
+            notes.joules = notes.joules.max(self.energy.map(|sum| sum / 1000));
         }
         self.stage = stage;
         (self.repeat_in, self.pause) = (1, 1);

@@ -135,6 +135,7 @@ fn show_report(report: &LeaseReport) -> String {
 fn machine() -> Machine {
     Machine {
         name: "n".into(),
+        version: String::new(),
         address: "127.0.0.1".into(),
         cpu_milli: 1000,
         mem_mib: 1,
@@ -165,8 +166,11 @@ fn order(lease: LeaseId) -> StartOrder {
         tenant: 0,
         limit_ms: None,
         script: String::new(),
+        person: None,
+        umask: None,
         image: String::new(),
         mounts: Vec::new(),
+        interactive: None,
     }
 }
 

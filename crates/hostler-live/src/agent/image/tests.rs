@@ -12,7 +12,7 @@ fn check(program: Program, image: &str, gpus: &[u32], expected: Expect) {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
     let (name, home) = ("nobody".to_owned(), "/".to_owned());
-    shim.user = Some(JobUser { uid: 65534, gid: 65534, name, home });
+    shim.user = Some(JobUser { uid: 65534, gid: 65534, name, home, ..JobUser::default() });
     let mut container = Container {
         program,
         path: format!("/usr/bin/{}", program.name()).into(),

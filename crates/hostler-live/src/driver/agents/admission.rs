@@ -9,7 +9,8 @@ use hostler_core::limits::{JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX};
 use super::AgentDriver;
 use super::copies::Refusal;
 use crate::host::{Desk, Effect, SessionId};
-use crate::wire::{LeaseReport, Machine, PROTOCOL, ToAgent};
+use crate::store::NodeRow;
+use crate::wire::{LeaseReport, Machine, PROTOCOL, PROTOCOL_OLDEST, ToAgent};
 
 impl AgentDriver {
     /// The latest connection that spoke for a node.
@@ -133,6 +134,7 @@ impl AgentDriver {
     fn join(&mut self, desk: &mut Desk, token: u32, machine: Machine) -> NodeId {
         let mut spec = desk.node_spec(&machine);
         if let Some(row) = desk.node_row(&machine.name).cloned() {
+            let row = with_version(desk, row, &machine.version);
             let id = NodeId(row.id);
             let node = desk.state().node(id);
             let (features, before) = (spec.features, node.spec.features);
@@ -175,10 +177,27 @@ impl AgentDriver {
     }
 }
 
+/// The row of a node whose agent may have been upgraded.
+fn with_version(desk: &mut Desk, mut row: NodeRow, version: &str) -> NodeRow {
+    if row.machine.version != version {
+        version.clone_into(&mut row.machine.version);
+        desk.put_node(row.clone());
+    }
+    row
+}
+
 /// Whether an agent may speak for the node that it names.
 fn admit(desk: &Desk, token: u32, protocol: u32, machine: &Machine) -> Result<(), String> {
-    if protocol != PROTOCOL {
-        return Err(format!("it speaks protocol {protocol}, this daemon {PROTOCOL}; upgrade"));
+    if protocol > PROTOCOL {
+        return Err(format!(
+            "it speaks protocol {protocol}, this daemon {PROTOCOL}; upgrade the daemon first"
+        ));
+    }
+    if protocol < PROTOCOL_OLDEST {
+        return Err(format!(
+            "it speaks protocol {protocol}, this daemon {PROTOCOL_OLDEST} to {PROTOCOL}; upgrade \
+             the agent"
+        ));
     }
     // A store of before may hold several for one name: the one that spoke first goes on.
     let spoke = desk.node_row(&machine.name).and_then(|row| desk.token(row.token?));

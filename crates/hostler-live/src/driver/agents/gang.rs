@@ -14,6 +14,7 @@ use hostler_core::units::{Milli, Span, Time};
 use super::AgentDriver;
 use super::health::sentence;
 use crate::host::{Desk, Effect};
+use crate::store::stays;
 use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
 
 /// Time after which an agent that is connected but did not confirm an order is told again.
@@ -32,6 +33,10 @@ pub(super) struct LeaseRun {
     used: Vec<u32>,
     /// Bytes of output that its nodes had no room for.
     lost_bytes: u64,
+    /// What its parts used of GPUs of each model, where these tell it, in joules.
+    joules: BTreeMap<String, u64>,
+    /// Why a shim of it ended its tasks by itself.
+    why: Option<String>,
     /// When the last of its tasks that are over ended, which is before it was heard.
     ended: Option<Time>,
     /// When each node was last told something.
@@ -88,6 +93,8 @@ impl LeaseRun {
             failure: None,
             used: Vec::new(),
             lost_bytes: 0,
+            joules: BTreeMap::new(),
+            why: None,
             ended: None,
             told: BTreeMap::new(),
             measured_from: None,
@@ -188,11 +195,20 @@ impl AgentDriver {
                     run.used.extend(gpu_milli.map(|milli| milli.min(Milli::ONE.0)));
                 }
                 run.lost_bytes = run.lost_bytes.saturating_add(notes.lost_bytes);
+                if let Some(joules) = notes.joules {
+                    let sum = run.joules.entry(model_on(desk, node)).or_default();
+                    *sum = sum.saturating_add(joules);
+                }
+                run.why = notes.why.as_deref().map(sentence).or(run.why.take());
                 let ago = Span::from_millis(notes.ago_ms.unwrap_or(0));
                 let ended = Time(desk.now().0.saturating_sub(ago.0));
                 run.ended = run.ended.max(Some(ended));
             }
-            Stage::Impossible { fault } => self.note_fault(desk, lease, &sentence(&fault)),
+            Stage::Impossible { fault } => {
+                let name = self.agents.nodes.get(&node).map_or("", |node| &node.name);
+                let fault = format!("on node `{name}`: {}", sentence(&fault));
+                self.note_fault(desk, lease, &fault);
+            }
             Stage::Running => self.failed_starts.went_well(node),
             Stage::NotStarted { fault, of_machine } => {
                 let fault = sentence(&fault);
@@ -306,11 +322,16 @@ impl AgentDriver {
             Outcome::Failed => Span::ZERO,
             Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
         };
-        let (job, lost_bytes) = (job.id, run.lost_bytes);
+        let (job, lost_bytes, joules) = (job.id, run.lost_bytes, run.joules.clone());
+        let why = run.why.clone();
         let failed_rank = run.failure.map(|(rank, _)| rank);
         desk.figures_mut().output_lost_bytes += lost_bytes;
         if let Some(facts) = desk.job_facts(job) {
             (facts.exit_code, facts.failed_rank) = (code, failed_rank);
+            stays::measured(&mut facts.stays, &joules);
+            if let Some(why) = why {
+                facts.reason = why;
+            }
             if lost_bytes > 0 {
                 facts.reason = format!("{lost_bytes} bytes of its output are lost: no room for it");
             }
@@ -367,6 +388,12 @@ impl AgentDriver {
             self.judge(desk, lease);
         }
     }
+}
+
+/// Name of the GPU model of a node; empty without GPUs.
+fn model_on(desk: &Desk, node: NodeId) -> String {
+    let model = desk.state().node(node).spec.gpu_model;
+    model.map_or(String::new(), |model| desk.state().model(model).name.to_string())
 }
 
 /// Nodes on which something of a stay may still run.

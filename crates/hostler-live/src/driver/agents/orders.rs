@@ -9,6 +9,7 @@ use hostler_core::units::Mib;
 use super::AgentDriver;
 use crate::host::{Desk, Effect, grace_of};
 use crate::image::Mount;
+use crate::job::umask_of;
 use crate::limits::GRACE_SECS;
 use crate::wire::{LeaseReport, Stage, StartOrder, TaskOrder, ToAgent};
 
@@ -86,6 +87,7 @@ impl AgentDriver {
             command: request.command.clone(),
             env: self.variables(desk, lease, node),
             script: request.script.clone(),
+            interactive: request.interactive,
             workdir: request.workdir.clone(),
             tasks,
             world_size: rank,
@@ -97,6 +99,8 @@ impl AgentDriver {
             grace_ms: self.grace_ms(desk, lease),
             tenant: spec.tenant.0,
             limit_ms: spec.time_limit.map(|limit| limit.0 / 1000),
+            person: row.facts.person.clone(),
+            umask: umask_of(&request.umask),
             image: request.image.clone(),
             mounts: request.mounts.iter().filter_map(|mount| Mount::parse(mount)).collect(),
         }

@@ -101,11 +101,10 @@ fn times_arrays_dependencies_and_variables() {
     );
     check(
         "--export=NONE,A=b,HOSTLER_NO_SUCH",
-        expect![[r#"
-        --env=A=b --tasks=1
-        note: `--export=HOSTLER_NO_SUCH`: it is not set
-    "#]],
+        expect!["--export=NONE,A=b,HOSTLER_NO_SUCH --tasks=1\n"],
     );
+    check("--export=ALL --export=A", expect!["--export=A --tasks=1\n"]);
+    check("-D private", expect!["--workdir=./private --tasks=1\n"]);
     check(
         "-D /data --requeue --parsable",
         expect![[r#"
@@ -114,6 +113,42 @@ fn times_arrays_dependencies_and_variables() {
     "#]],
     );
     assert!(flags("--wait").unwrap().wait);
+}
+
+#[test]
+fn mail_needs_whom_and_of_what() {
+    check(
+        "--mail-type=BEGIN,FAIL --mail-user=ada@lab.example",
+        expect!["--notify=start,fail --mail-to=ada@lab.example --tasks=1\n"],
+    );
+    check(
+        "--mail-type=NONE",
+        expect![[r#"
+        --notify=none --tasks=1
+        note: `--mail-type` without `--mail-user`: only the operator's webhooks hear
+    "#]],
+    );
+    check(
+        "--mail-type=all,TIME_LIMIT_80",
+        expect![[r#"
+        --notify=all --tasks=1
+        note: `--mail-type=TIME_LIMIT_80` is left out: BEGIN, END and FAIL are told, of each job of an array
+        note: `--mail-type` without `--mail-user`: only the operator's webhooks hear
+    "#]],
+    );
+    check(
+        "--mail-user=ada",
+        expect![[r#"
+        --tasks=1
+        note: `--mail-user` is left out: no `--mail-type` says of what to tell
+    "#]],
+    );
+    check(
+        "--mail-type=MOON",
+        expect![[r#"
+        error: line 0: `--mail-type=MOON` is not known; use NONE, BEGIN, END, FAIL or ALL
+    "#]],
+    );
 }
 
 #[test]
