@@ -35,7 +35,7 @@ pub enum FromAgent {
         /// [`PROTOCOL`].
         protocol: u32,
         /// What it runs on.
-        machine: Machine,
+        machine: Box<Machine>,
         /// Every lease that it has not been told to forget, and the highest that it ever knew.
         held: Vec<LeaseReport>,
         /// The highest job that it has files of.

@@ -80,7 +80,7 @@ async fn greet(
         tracing::warn!(node = who.user, "an agent does not begin with `hello`");
         return None;
     };
-    host.connect_agent(who.token, protocol, machine, held, last_job).await.ok()
+    host.connect_agent(who.token, protocol, *machine, held, last_job).await.ok()
 }
 
 async fn send_all(

@@ -424,6 +424,7 @@ impl World {
         let (session, token) = (SessionId(session), self.nodes[node].token);
         self.tell_host(match message {
             FromAgent::Hello { protocol, machine, held, last_job } => {
+                let machine = *machine;
                 AgentWord::Connected { session, token, protocol, machine, held, last_job }.into()
             }
             message => AgentWord::Said { session, message }.into(),

@@ -610,7 +610,7 @@ fn what_fits_no_node_waits_for_one_that_joins() {
                 submitted [1]
             2 join n1 1
             3 jobs
-                1 held by nodes: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                1 held by nodes: needs 2 GPUs on one node; the largest, `n1`, has 1; it waits for other nodes to join
             4 submit gpus=1 model=H100
                 invalid `gpu_models`: no node has `H100`; known: V100
             5 join n2 2

@@ -128,17 +128,17 @@ fn nobody_waits_for_what_a_machine_was_before_it_changed() {
                 close (old)
                 to n1: forget lease0
             4 jobs
-                1 held by nodes, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
-                2 held by nodes: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                1 held by nodes, on n1: needs 4 GPUs on one node; the largest, `n1`, has 1; it waits for other nodes to join
+                2 held by nodes: needs 2 GPUs on one node; the largest, `n1`, has 1; it waits for other nodes to join
             5 restart
             6 join n1 1
             6 join n2 1
             7 submit gpus=4
                 submitted [3]
             8 jobs
-                1 held by nodes, on n1: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
-                2 held by nodes: no node that it accepts has 2 GPUs and the CPU and memory it asks; it waits for other nodes to join
-                3 held by nodes: no node that it accepts has 4 GPUs and the CPU and memory it asks; it waits for other nodes to join
+                1 held by nodes, on n1: needs 4 GPUs on one node; the largest, `n1`, has 1; it waits for other nodes to join
+                2 held by nodes: needs 2 GPUs on one node; the largest, `n1`, has 1; it waits for other nodes to join
+                3 held by nodes: needs 4 GPUs on one node; the largest, `n1`, has 1; it waits for other nodes to join
         "#]],
     );
 }

@@ -182,7 +182,7 @@ impl Node {
         let (mut socket, _) = socket.await.expect("the daemon takes agents");
         let hello = FromAgent::Hello {
             protocol: PROTOCOL,
-            machine: self.machine.clone(),
+            machine: Box::new(self.machine.clone()),
             held: vec![],
             last_job: None,
         };

@@ -145,13 +145,14 @@ fn old_output_makes_room_for_new() {
 fn an_agent_shows_what_the_machine_offers() {
     let shown = std::process::Command::new(env!("CARGO_BIN_EXE_hostler"))
         .args(["agent", "--show", "--name", "n", "--cpus", "4", "--mem-mib", "100"])
-        .args(["--fake-gpus", "8xV100:32768"])
+        .args(["--fake-gpus", "8xV100:32768", "--image-programs", "none"])
         .env_remove("HOSTLER_SERVER")
         .output()
         .unwrap();
     expect![[r#"
         {
           "name": "n",
+          "version": "0.1.0",
           "address": "127.0.0.1",
           "cpu_milli": 4000,
           "mem_mib": 100,
@@ -160,6 +161,7 @@ fn an_agent_shows_what_the_machine_offers() {
           "gpus": 8,
           "rack": 0,
           "abilities": [
+            "images",
             "streams"
           ]
         }

@@ -316,6 +316,12 @@ impl Cluster {
         Guarded::spawn(&mut command)
     }
 
+    /// Lets the agent of a node have other options and words before it from its next start on.
+    pub fn change_agent(&mut self, number: usize, options: &[&str], before: &[&str]) {
+        let agent = &mut self.agents[number];
+        (agent.options, agent.before) = (words(options), words(before));
+    }
+
     pub fn kill_agent(&mut self, number: usize) {
         self.agents[number].process.take().unwrap().kill();
     }

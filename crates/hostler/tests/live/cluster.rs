@@ -53,6 +53,8 @@ impl Cluster {
         daemon.args(["serve", "--data", "data", "--listen", &self.address]);
         // Where the tests do not run as root, jobs run as their user.
         daemon.args(["--with-agent", "--trust-tenants", "--fake-gpus", &self.gpus]);
+        // What is installed here makes no difference.
+        daemon.args(["--image-programs", "none"]);
         let mut daemon = daemon
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -53,6 +53,11 @@ fn common_mistakes_name_the_next_step() {
         ("A script that is not there", &["submit", "nosuch.sh"]),
         ("A job file with a wrong name", &["submit", "bad.toml"]),
         ("No command", &["submit", "--gpus", "1"]),
+        ("A command without `--`", &["submit", "sh", "train.sh"]),
+        ("An image that no node runs", &["submit", "--image", "/torch.sif", "--", "true"]),
+        ("More GPUs than there are, at submission", &["submit", "--gpus", "8", "--", "true"]),
+        ("A user who is not there", &["usage", "--user", "nobdy", "--csv"]),
+        ("A job to cancel that is not there", &["cancel", "999"]),
         ("A job that is not there", &["show", "999"]),
         ("After a job that is not there", &["submit", "--after", "999", "--", "true"]),
         ("A time that is none", &["submit", "--max-time", "soon", "--", "true"]),
@@ -62,6 +67,11 @@ fn common_mistakes_name_the_next_step() {
     ] {
         note(title, words, cluster.command().args(words));
     }
+    let plain = format!("http://{}", cluster.address());
+    let mut login = cluster.command();
+    let words = ["login", "http://HOST:PORT", "--token", "h_token"];
+    login.args(["login", &plain, "--token", "h_token"]);
+    note("Plain HTTP where there is TLS", &words, &mut login);
     let words = ["queue"];
     note("A wrong token", &words, cluster.command().args(words).env("HOSTLER_TOKEN", "h_wrong"));
     let nobody = cluster.folder().join("nobody");

@@ -270,18 +270,27 @@ fn images_that_cannot_be_run_are_told_apart() {
     assert!(fault.contains("use docker://NAME, oci-archive:/FILE"), "{fault}");
     let fault = cluster.run(&["submit", "--mount", "/data", "--", "true"]).unwrap_err();
     assert!(fault.contains("they are for jobs with an image"), "{fault}");
-    // A node that can from now on, by a program that stands for the real one.
+    // A node that can from now on, by a program that stands for the real one: what it is and what
+    // it runs stays.
     let programs = cluster.folder().join("programs");
     fs::create_dir(&programs).unwrap();
     let apptainer = programs.join("apptainer");
     fs::write(&apptainer, "#!/bin/sh\necho apptainer version 1.4.5\n").unwrap();
     fs::set_permissions(&apptainer, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("PATH={}:{}", programs.display(), std::env::var("PATH").unwrap());
-    cluster.enrol_at("able", &["--fake-gpus", "1xV100"], &["env", &path], None);
+    let other = cluster.submit(&["--gpus", "1", "--", "sleep", "600"]);
+    cluster.until(other, "running");
+    cluster.kill_agent(0);
+    let options = ["--fake-gpus", "4xV100", "--cpus", "64", "--mem-mib", "65536"];
+    cluster.change_agent(0, &options, &["env", &path]);
+    cluster.spawn_agent(0);
     let view = cluster.until(job, "failed");
     let reason = view["reason"].as_str().unwrap();
     assert!(reason.contains("torch.sif` cannot be read: No such file"), "{view}");
-    assert_eq!(view["nodes"][0], "able", "{view}");
+    let nodes = cluster.nodes();
+    let images = &nodes[0]["images"][0];
+    assert_eq!((nodes.len(), images), (1, &"apptainer 1.4.5".into()), "{nodes:?}");
+    assert_eq!(cluster.job(other)["state"], "running");
 }
 
 #[test]

@@ -263,7 +263,7 @@ impl<D: LeaseDisk> AgentCore<D> {
         if let Some(lease) = self.disk.last().filter(|last| !self.leases.contains_key(last)) {
             held.push(LeaseReport { lease, stage: Stage::Unknown });
         }
-        let machine = self.machine.clone();
+        let machine = Box::new(self.machine.clone());
         let (protocol, last_job) = (crate::wire::PROTOCOL, self.last_job);
         let message = FromAgent::Hello { protocol, machine, held, last_job };
         effects.push(AgentEffect::Send { session: number, message });
