@@ -24,6 +24,8 @@ pub struct Lab {
     address: String,
     daemon: Option<Guarded>,
     agents: BTreeMap<String, (String, Guarded)>,
+    /// Words before the agent of a machine, without which it could not run images here.
+    pub before: BTreeMap<String, Vec<String>>,
 }
 
 impl Lab {
@@ -45,6 +47,7 @@ impl Lab {
             address: "127.0.0.1:0".to_owned(),
             daemon: None,
             agents: BTreeMap::new(),
+            before: BTreeMap::new(),
         }
     }
 
@@ -59,6 +62,15 @@ impl Lab {
     pub fn day(&mut self, title: &str, words: &str) {
         self.write(&format!("\n## {title}\n"));
         self.tell(words);
+    }
+
+    /// A part of the page that cannot be played here stays as it is.
+    pub fn leave(&mut self, title: &str, recorded: &str) {
+        let head = format!("\n## {title}\n");
+        let begin = recorded.find(&head).unwrap_or_else(|| panic!("no {title} is recorded"));
+        let rest = &recorded[begin + head.len()..];
+        let end = rest.find("\n## ").unwrap_or(rest.len());
+        self.write(&format!("{head}{}", &rest[..end]));
     }
 
     /// A paragraph, filled to the width of the page.
@@ -177,15 +189,26 @@ impl Lab {
 
     /// Starts the agent of a machine beside the shell, and waits until it is there.
     pub fn agent(&mut self, name: &str, options: &str) {
-        let mut command = Command::new(PROGRAM);
+        let before = self.before.get(name).cloned().unwrap_or_default();
+        let words: Vec<String> = before.into_iter().chain([PROGRAM.to_owned()]).collect();
+        let mut command = Command::new(&words[0]);
         self.at_home(&mut command, name);
-        command.arg("agent").args(options.split_whitespace()).stdout(Stdio::null());
+        command
+            .args(&words[1..])
+            .arg("agent")
+            .args(options.split_whitespace())
+            .stdout(Stdio::null());
         let log = self.folder.path().join(format!("{name}.log"));
         command.stderr(File::options().create(true).append(true).open(log).unwrap());
         let agent = Guarded::spawn(&mut command);
         self.agents.insert(name.to_owned(), (options.to_owned(), agent));
         self.show(name, &format!("hostler agent {options} &"), "");
         self.until_node(name, "up");
+    }
+
+    /// With what the agent of a machine was started.
+    pub fn options(&self, name: &str) -> String {
+        self.agents[name].0.clone()
     }
 
     /// Starts the agent of a machine again.
