@@ -13,6 +13,7 @@ use crate::need::Need;
 use crate::notice::NotifyEvent;
 use crate::shapes;
 use crate::store::StartEnd;
+use crate::stream::Interactive;
 
 /// A job as people write it: in flags, in a job file, or in the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -128,6 +129,9 @@ pub struct JobRequest {
         pattern = "^([A-Za-z0-9._%+=][A-Za-z0-9._%+=-]*(@[A-Za-z0-9.][A-Za-z0-9.-]*)?)?$"
     )]
     pub mail_to: String,
+    /// How people are attached to its first task; not at all when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<Interactive>,
 }
 
 /// One task with one core. A job that asks for nothing would fit everywhere, any number of times.
@@ -168,6 +172,7 @@ impl Default for JobRequest {
             steps: None,
             notify: Vec::new(),
             mail_to: String::new(),
+            interactive: None,
         }
     }
 }
@@ -196,7 +201,7 @@ impl JobRequest {
     }
 }
 
-/// The mask of three octal digits, with or without a zero before them; none where it is another text.
+/// The mask of three octal digits, with or without a zero before them; none for another text.
 pub fn umask_of(text: &str) -> Option<u32> {
     let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
     let sane = digits.len() == 3 && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte));

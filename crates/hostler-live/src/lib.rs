@@ -24,5 +24,6 @@ pub mod selection;
 pub mod server;
 mod shapes;
 pub mod store;
+pub mod stream;
 pub mod usage;
 pub mod wire;

@@ -292,3 +292,40 @@ pub const NOTICES_LAST_SECS_MAX: u64 = 5;
 
 /// Webhooks of one daemon: each has a queue and a connection.
 pub const WEBHOOKS_MAX: usize = 16;
+
+/// Bytes of data in one frame of a stream to a job: what a pipe holds.
+pub const STREAM_FRAME_BYTES_MAX: usize = 64 << 10;
+
+/// Streams to jobs that the daemon passes on at a time: each holds two connections.
+pub const JOB_STREAMS_MAX: usize = 1024;
+
+/// Streams with one token at a time: a few terminals, and a browser with its connections.
+pub const JOB_STREAMS_PER_TOKEN_MAX: usize = 128;
+
+/// Streams to one job at a time.
+pub const JOB_STREAMS_PER_JOB_MAX: usize = 64;
+
+/// Seconds between two signs of life of each end of a stream.
+pub const STREAM_ALIVE_SECS: u64 = 10;
+
+/// Seconds without a word after which an end of a stream is gone: six signs of life.
+pub const STREAM_SILENT_SECS_MAX: u64 = 6 * STREAM_ALIVE_SECS;
+
+/// Seconds that an agent has to connect for a stream, and to say whether it stands.
+pub const STREAM_OPEN_SECS_MAX: u64 = 15;
+
+/// Seconds between two looks whether a stream's token still lets anybody in.
+pub const STREAM_CHECK_SECS: u64 = 10;
+
+/// Seconds that an interactive job goes on when those who were attached have vanished, where
+/// nothing else is said: a laptop is opened again, or a daemon restarted, in that time.
+pub const LINGER_SECS: u64 = 600;
+
+/// Bytes of recent output that an interactive job shows to those who attach: a few screens.
+pub const CONSOLE_RECENT_BYTES: usize = 64 << 10;
+
+/// Bytes that may wait for those who are attached before the job has to wait for them.
+pub const CONSOLE_WAITING_BYTES_MAX: usize = 1 << 20;
+
+/// Terminals and commands of one stay at a time; threads are kept for each.
+pub const STREAMS_PER_SHIM_MAX: usize = 32;

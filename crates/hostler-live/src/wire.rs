@@ -13,6 +13,7 @@ use hostler_core::id::{JobId, LeaseId, NodeId};
 
 use crate::image::{Mount, Runtime};
 use crate::person::Person;
+use crate::stream::{Interactive, StreamRequest};
 
 /// Version of this protocol. It counts up when an agent of the release before could take a message
 /// for something else.
@@ -139,6 +140,19 @@ pub enum ToAgent {
         /// From where; negative counts from the end.
         offset: i64,
     },
+    /// Connect once more, for a stream to a job; only for agents with the ability.
+    OpenStream(Box<StreamOrder>),
+}
+
+/// A stream that an agent is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamOrder {
+    /// Its number; nobody can guess it.
+    pub number: u64,
+    /// The lease.
+    pub lease: LeaseId,
+    /// What a person wants of it.
+    pub request: StreamRequest,
 }
 
 /// What a node has.
@@ -276,6 +290,9 @@ pub struct StartOrder {
     /// What is seen inside of the container besides the job's own folders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
+    /// How people are attached to its first task, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<Interactive>,
 }
 
 /// One task of a start order.
@@ -356,6 +373,9 @@ pub struct EndNotes {
     /// Energy of its parts of GPUs, where these tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joules: Option<u64>,
+    /// Why its shim ended it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A moment by the clocks of one machine.

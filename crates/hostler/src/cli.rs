@@ -2,6 +2,7 @@
 
 mod array;
 mod images;
+mod interactive;
 mod live;
 mod notices;
 mod rehearse;
@@ -22,6 +23,7 @@ use hostler_sim::scenario::PairSource;
 
 pub use array::Array;
 pub use images::*;
+pub use interactive::*;
 pub use live::*;
 pub use notices::*;
 pub use rehearse::*;

@@ -41,8 +41,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say::say(format_args!("error: {}", words(&error)));
-            let code = error.downcast_ref::<ExitWith>().map(|exit| exit.code);
+            let exit = error.downcast_ref::<ExitWith>();
+            if exit.is_none_or(|exit| !exit.words.is_empty()) {
+                say::say(format_args!("error: {}", words(&error)));
+            }
+            let code = exit.map(|exit| exit.code);
             ExitCode::from(code.unwrap_or(if is_usage(&error) { USAGE } else { 1 }))
         }
     }
@@ -53,7 +56,7 @@ fn main() -> ExitCode {
 pub struct ExitWith {
     /// The code.
     pub code: u8,
-    /// What went wrong.
+    /// What went wrong; empty when the code says it all.
     pub words: String,
 }
 

@@ -1,35 +1,26 @@
 //! The agent's one connection: outwards, a WebSocket, made again with growing pauses.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsConnector;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::http::header::AUTHORIZATION;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::{Error as WebSocketError, Message};
-use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::AgentError;
 use super::core::AgentInput;
 use super::shell::Incoming;
+use crate::client::socket::{self, Place, Socket, SocketFault};
 use crate::client::{Access, Server, pin};
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{MESSAGE_BYTES_MAX, STREAM_FRAME_BYTES_MAX};
+use crate::stream::AGENT_STREAM_PATH;
 use crate::wire::{AGENT_PATH, FromAgent, ToAgent};
-
-/// Seconds for a connection to stand, TLS and upgrade included.
-const CONNECT_SECS_MAX: u64 = 10;
 
 /// Milliseconds before the first new try, and the most that the pause grows to.
 const PAUSE_MS: u64 = 250;
@@ -95,10 +86,6 @@ pub enum DaemonError {
     Tls(#[from] rustls::Error),
 }
 
-trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
-type Socket = WebSocketStream<Box<dyn Bytes>>;
-
 /// Keeps one connection at a time until the agent ends or the daemon does not want this agent.
 pub(super) async fn keep(daemon: Daemon, inbox: mpsc::Sender<Incoming>) -> AgentError {
     let (mut pause_ms, mut session, mut known) = (PAUSE_MS, 0, false);
@@ -112,7 +99,7 @@ pub(super) async fn keep(daemon: Daemon, inbox: mpsc::Sender<Incoming>) -> Agent
                     return AgentError::Stopped;
                 }
             }
-            Err(ConnectFault::Unwanted(status)) if !known => {
+            Err(SocketFault::Refused { status, .. }) if !known && [401, 403].contains(&status) => {
                 return AgentError::Unwanted { status };
             }
             Err(fault) => tracing::warn!(%fault, "cannot connect to the daemon"),
@@ -125,52 +112,18 @@ pub(super) async fn keep(daemon: Daemon, inbox: mpsc::Sender<Incoming>) -> Agent
     }
 }
 
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-enum ConnectFault {
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    #[error("{0}")]
-    WebSocket(#[from] WebSocketError),
-    #[error("no answer within {CONNECT_SECS_MAX} s")]
-    Slow,
-    #[error("the daemon answers {0} to this agent's token")]
-    Unwanted(u16),
-    #[error("the token or host holds letters that cannot be sent")]
-    Letters,
+async fn connect(daemon: &Daemon) -> Result<Socket, SocketFault> {
+    let Daemon { host, port, tls, token } = daemon;
+    let place = Place { host, port: *port, tls: tls.as_ref(), token };
+    socket::connect(&place, AGENT_PATH, MESSAGE_BYTES_MAX).await
 }
 
-async fn connect(daemon: &Daemon) -> Result<Socket, ConnectFault> {
-    let limit = Duration::from_secs(CONNECT_SECS_MAX);
-    timeout(limit, connect_now(daemon)).await.map_err(|_| ConnectFault::Slow)?
-}
-
-async fn connect_now(daemon: &Daemon) -> Result<Socket, ConnectFault> {
-    let stream = TcpStream::connect((daemon.host.as_str(), daemon.port)).await?;
-    stream.set_nodelay(true)?;
-    let stream: Box<dyn Bytes> = match &daemon.tls {
-        None => Box::new(stream),
-        Some(tls) => {
-            let name =
-                ServerName::try_from(daemon.host.clone()).map_err(|_| ConnectFault::Letters)?;
-            Box::new(TlsConnector::from(tls.clone()).connect(name, stream).await?)
-        }
-    };
-    let host =
-        if daemon.host.contains(':') { format!("[{}]", daemon.host) } else { daemon.host.clone() };
-    let mut request = format!("ws://{host}:{}{AGENT_PATH}", daemon.port).into_client_request()?;
-    let bearer = format!("Bearer {}", daemon.token).parse().map_err(|_| ConnectFault::Letters)?;
-    request.headers_mut().insert(AUTHORIZATION, bearer);
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(MESSAGE_BYTES_MAX))
-        .max_frame_size(Some(MESSAGE_BYTES_MAX));
-    match client_async_with_config(request, stream, Some(config)).await {
-        Ok((socket, _)) => Ok(socket),
-        Err(WebSocketError::Http(answer)) if [401, 403].contains(&answer.status().as_u16()) => {
-            Err(ConnectFault::Unwanted(answer.status().as_u16()))
-        }
-        Err(fault) => Err(fault.into()),
-    }
+/// Connects once more, for one stream to a job.
+pub(super) async fn connect_stream(daemon: &Daemon, number: u64) -> Result<Socket, SocketFault> {
+    let Daemon { host, port, tls, token } = daemon;
+    let place = Place { host, port: *port, tls: tls.as_ref(), token };
+    let path = format!("{AGENT_STREAM_PATH}{number}");
+    socket::connect(&place, &path, STREAM_FRAME_BYTES_MAX + 1).await
 }
 
 /// Carries messages until the connection ends, from either side. None when the agent has ended.

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::thread::available_parallelism;
 
 use super::gpus::Gpus;
-use crate::image;
 use crate::wire::Machine;
+use crate::{image, stream};
 
 /// What people may say about a machine instead of letting it be found.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         gpus: kind.count,
         rack: said.rack,
         instance: None,
-        abilities: vec![image::ABILITY.to_owned()],
+        abilities: [image::ABILITY, stream::ABILITY].map(str::to_owned).into(),
         runtimes: Vec::new(),
     }
 }

@@ -20,6 +20,7 @@ mod login_limits;
 mod mps;
 pub mod output;
 pub mod place;
+mod ports;
 mod processes;
 pub mod progress;
 mod refusal;
@@ -29,6 +30,7 @@ mod script;
 mod shell;
 pub mod shim;
 mod shims;
+mod streams;
 pub mod user;
 
 use std::fs::{File, OpenOptions};
@@ -48,6 +50,7 @@ use self::gpus::Gpus;
 use self::journal::Journal;
 use self::launch::Launcher;
 use self::shell::{INBOX_MAX, Shell};
+use self::streams::Streams;
 
 pub use connect::{Daemon, DaemonError};
 pub use launch::JobSettings;
@@ -136,7 +139,9 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     machine.runtimes = found.iter().map(image::Found::runtime).collect();
     tracing::info!(?machine, "agent");
     let (inbox, incoming) = mpsc::channel(INBOX_MAX);
-    let _shims = Aborts(shims::listen(&data.agent_socket(), inbox.clone()).map_err(cannot)?);
+    let streams = Streams::new(daemon.clone());
+    let listening = shims::listen(&data.agent_socket(), inbox.clone(), streams.arrivals());
+    let _shims = Aborts(listening.map_err(cannot)?);
     let (mut core, first) = AgentCore::open(machine, journal);
     data.last_job().into_iter().for_each(|job| core.has_files_of(job));
     let (cgroup, mps_pipes) = (limits(&data), share_gpus.then(|| shared(&data)).flatten());
@@ -157,7 +162,7 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     let _sampling = Aborts(tokio::spawn(sampling::sample(gpus, leases, inbox.clone())));
     let asked = Arc::new(Notify::new());
     let _room = Aborts(tokio::spawn(room::watch(folder, asked.clone(), inbox.clone())));
-    let shell = Shell::new(core, Arc::new(launcher), asked);
+    let shell = Shell::new(core, Arc::new(launcher), asked, streams);
     // Whoever ends first says why; the other is dropped.
     Err(tokio::select! {
         fault = shell.run(first, incoming) => fault,

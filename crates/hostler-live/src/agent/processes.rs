@@ -82,6 +82,16 @@ pub fn has_variable(pid: u32, name: &str, value: &str) -> bool {
     environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
 }
 
+/// Numbers of the sockets that a process has open, as far as it may be looked at.
+pub fn sockets(pid: u32) -> BTreeSet<u64> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return BTreeSet::new() };
+    let number = |entry: fs::DirEntry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    entries.filter_map(|entry| number(entry.ok()?)).collect()
+}
+
 /// Sends a signal; one to a process that is gone goes nowhere.
 pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {

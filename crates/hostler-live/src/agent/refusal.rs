@@ -1,5 +1,4 @@
-//! Faults of a start that no other try would mend, on this machine or another day: the job names what
-//! is not there or not for it.
+//! Faults of a start that no other try would mend: the job names what is not there, or not for it.
 
 use std::io;
 

@@ -18,7 +18,8 @@ use super::folder::{LeaseFolder, overwrite, write_json};
 use super::journal::Journal;
 use super::launch::Launcher;
 use super::output::{Piece, read_piece};
-use super::shim::StopTold;
+use super::shim::{StopTold, ToShim};
+use super::streams::Streams;
 use crate::limits::OUTPUT_LEASES_MAX;
 use crate::wire::{FromAgent, Stage, Stream};
 
@@ -39,7 +40,7 @@ pub(super) enum Incoming {
     /// A connection stands; it ends when the sender is dropped.
     Connected { session: u64, sender: mpsc::Sender<FromAgent> },
     /// A shim can be told something.
-    ShimCame { lease: LeaseId, sender: mpsc::Sender<StopTold> },
+    ShimCame { lease: LeaseId, sender: mpsc::Sender<ToShim> },
     /// Output of a job cannot be written.
     OutputLost { lease: LeaseId, fault: String },
     /// A shim is gone, or was too slow.
@@ -51,23 +52,29 @@ pub(super) struct Shell {
     core: AgentCore<Journal>,
     launcher: Arc<Launcher>,
     session: Option<(u64, mpsc::Sender<FromAgent>)>,
-    shims: BTreeMap<LeaseId, mpsc::Sender<StopTold>>,
+    shims: BTreeMap<LeaseId, mpsc::Sender<ToShim>>,
     /// Wakes who watches a lease.
     watched: BTreeMap<LeaseId, Arc<Notify>>,
     /// Folders that are kept for their output only.
     over: BTreeSet<LeaseId>,
     /// Asks whether the disk takes anything.
     room: Arc<Notify>,
+    streams: Streams,
 }
 
 impl Shell {
-    pub fn new(core: AgentCore<Journal>, launcher: Arc<Launcher>, room: Arc<Notify>) -> Shell {
+    pub fn new(
+        core: AgentCore<Journal>,
+        launcher: Arc<Launcher>,
+        room: Arc<Notify>,
+        streams: Streams,
+    ) -> Shell {
         let (shims, watched) = (BTreeMap::new(), BTreeMap::new());
         let mut over = folders(&launcher.data.path().join("leases"));
         core.held().for_each(|report| _ = over.remove(&report.lease));
         // An agent that died just after it forgot a lease left its environment here.
         over.iter().for_each(|lease| tidy(&launcher.data.lease(*lease), None));
-        Shell { core, launcher, session: None, shims, watched, over, room }
+        Shell { core, launcher, session: None, shims, watched, over, room, streams }
     }
 
     /// Works until the daemon refuses this agent for good.
@@ -152,7 +159,7 @@ impl Shell {
             AgentEffect::Stop { lease, how, grace_ms } => {
                 // One that cannot be told now is told when it is seen.
                 if let Some(shim) = self.shims.get(&lease) {
-                    let _ = shim.try_send(StopTold { how, grace_ms });
+                    let _ = shim.try_send(ToShim::Stop(StopTold { how, grace_ms }));
                 }
             }
             AgentEffect::StillAlive(alive) => {
@@ -167,6 +174,11 @@ impl Shell {
             AgentEffect::ReadOutput { session, request, lease, rank, stream, offset, ended } => {
                 let read = Read { request, lease, rank, stream, offset, ended };
                 self.read(session, read);
+            }
+            AgentEffect::OpenStream { order, runs } => {
+                let shim = self.shims.get(&order.lease).filter(|_| runs).cloned();
+                let folder = self.launcher.data.lease(order.lease);
+                tokio::spawn(self.streams.clone().open(*order, shim, folder));
             }
             AgentEffect::Forgotten { lease } => self.forget(lease),
         }

@@ -4,7 +4,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -13,16 +15,21 @@ use hostler_core::id::LeaseId;
 
 use super::core::AgentInput;
 use super::shell::Incoming;
-use super::shim::{FromShim, StopTold};
+use super::shim::{FromShim, ToShim};
+use super::streams::Arrivals;
 
 /// Bytes of one message of a shim: the exits of a full node fit.
 const LINE_BYTES_MAX: u64 = 256 << 10;
 
 /// Orders that wait for one shim.
-const STOPS_MAX: usize = 16;
+const ORDERS_MAX: usize = 64;
 
 /// Listens for shims from now on. Only the agent's own user may connect.
-pub(super) fn listen(socket: &Path, inbox: mpsc::Sender<Incoming>) -> io::Result<JoinHandle<()>> {
+pub(super) fn listen(
+    socket: &Path,
+    inbox: mpsc::Sender<Incoming>,
+    arrivals: Arrivals,
+) -> io::Result<JoinHandle<()>> {
     match std::fs::remove_file(socket) {
         Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
         _ => {}
@@ -32,43 +39,53 @@ pub(super) fn listen(socket: &Path, inbox: mpsc::Sender<Incoming>) -> io::Result
     Ok(tokio::spawn(async move {
         loop {
             if let Ok((stream, _)) = listener.accept().await {
-                let inbox = inbox.clone();
-                tokio::spawn(async move { follow(stream, &inbox).await });
+                let (inbox, arrivals) = (inbox.clone(), arrivals.clone());
+                tokio::spawn(async move { follow(stream, &inbox, &arrivals).await });
             }
         }
     }))
 }
 
-/// Talks with one shim until either side goes.
-async fn follow(stream: UnixStream, inbox: &mpsc::Sender<Incoming>) -> Option<()> {
+/// Talks with one shim until either side goes; a connection for a stream is handed on.
+async fn follow(
+    stream: UnixStream,
+    inbox: &mpsc::Sender<Incoming>,
+    arrivals: &Arrivals,
+) -> Option<()> {
     let (reader, mut writer) = stream.into_split();
-    let (sender, mut stops) = mpsc::channel::<StopTold>(STOPS_MAX);
+    let mut reader = BufReader::new(reader);
+    let mut message = read(&mut reader).await?;
+    if let FromShim::Stream { lease, stream: number } = message {
+        // The shim waits for what it is for, so nothing of it was read yet.
+        arrivals.arrived(number, lease, reader.into_inner().reunite(writer).ok()?);
+        return None;
+    }
+    let (sender, mut orders) = mpsc::channel::<ToShim>(ORDERS_MAX);
     tokio::spawn(async move {
-        while let Some(stop) = stops.recv().await {
-            let mut line = serde_json::to_vec(&stop).expect("keys of messages are text");
+        while let Some(order) = orders.recv().await {
+            let mut line = serde_json::to_vec(&order).expect("keys of messages are text");
             line.push(b'\n');
             if writer.write_all(&line).await.is_err() {
                 return;
             }
         }
     });
-    let mut reader = BufReader::new(reader);
     let mut known: Option<LeaseId> = None;
     loop {
-        let mut line = String::new();
-        let read = (&mut reader).take(LINE_BYTES_MAX).read_line(&mut line).await;
-        let message = match read {
-            Ok(0) | Err(_) => break,
-            Ok(_) => serde_json::from_str::<FromShim>(&line),
-        };
-        let Ok(message) = message else { break };
         let (FromShim::Stands { lease, .. }
         | FromShim::Progress { lease, .. }
-        | FromShim::OutputLost { lease, .. }) = message;
+        | FromShim::OutputLost { lease, .. }
+        | FromShim::Stream { lease, .. }) = message;
         if known.replace(lease).is_none() {
             inbox.send(Incoming::ShimCame { lease, sender: sender.clone() }).await.ok()?;
         }
-        inbox.send(incoming(message)).await.ok()?;
+        if let Some(incoming) = incoming(message) {
+            inbox.send(incoming).await.ok()?;
+        }
+        match read(&mut reader).await {
+            Some(next) => message = next,
+            None => break,
+        }
     }
     match known {
         Some(lease) => inbox.send(Incoming::ShimLeft { lease }).await.ok(),
@@ -76,13 +93,23 @@ async fn follow(stream: UnixStream, inbox: &mpsc::Sender<Incoming>) -> Option<()
     }
 }
 
-fn incoming(message: FromShim) -> Incoming {
-    match message {
+/// The next message; none at the end, or when it makes no sense.
+async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<FromShim> {
+    let mut line = String::new();
+    match reader.take(LINE_BYTES_MAX).read_line(&mut line).await {
+        Ok(0) | Err(_) => None,
+        Ok(_) => serde_json::from_str(&line).ok(),
+    }
+}
+
+fn incoming(message: FromShim) -> Option<Incoming> {
+    Some(match message {
         FromShim::Stands { lease, stage } => Incoming::Happened(AgentInput::Seen { lease, stage }),
         FromShim::Progress { lease, progress } => {
             let super::shim::Progress { step, total, saved } = progress;
             Incoming::Happened(AgentInput::Progress { lease, step, total, saved })
         }
         FromShim::OutputLost { lease, fault } => Incoming::OutputLost { lease, fault },
-    }
+        FromShim::Stream { .. } => return None,
+    })
 }

@@ -6,6 +6,8 @@
 mod access;
 mod connection;
 pub mod pin;
+pub mod socket;
+pub mod stream;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

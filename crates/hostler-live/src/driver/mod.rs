@@ -15,6 +15,7 @@ use hostler_core::units::Span;
 pub use agents::{AgentDriver, AgentWord};
 
 use crate::host::{Desk, HostError};
+use crate::stream::StreamRequest;
 use crate::wire::Stream;
 
 /// Carries out what was decided, and tells what came of it.
@@ -60,6 +61,9 @@ pub trait Driver: Send {
     /// Reads a piece of output; the answer is an effect, now or later.
     fn read_output(&mut self, desk: &mut Desk, read: OutputRead) -> Result<(), HostError>;
 
+    /// Leads a stream to a job that runs; gives the token with which it will be answered.
+    fn open_stream(&mut self, desk: &mut Desk, open: StreamOpen) -> Result<u32, HostError>;
+
     /// What is known of a node besides the state.
     fn node(&self, desk: &Desk, node: NodeId) -> NodeStatus;
 
@@ -89,6 +93,19 @@ pub struct OutputRead {
     pub stream: Stream,
     /// From where; negative counts from the end.
     pub offset: i64,
+}
+
+/// A stream that somebody wants to a running job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamOpen {
+    /// Its number; nobody can guess it.
+    pub number: u64,
+    /// The stay.
+    pub lease: LeaseId,
+    /// Name of the node on which the task runs.
+    pub node: String,
+    /// What is wanted.
+    pub request: StreamRequest,
 }
 
 /// What a driver knows of a node, for people.

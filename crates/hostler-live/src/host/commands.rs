@@ -9,11 +9,12 @@ use super::recover::usable;
 use super::request::{check_name, invalid};
 use super::tokens::{is_local, local_hash};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
-use crate::driver::OutputRead;
+use crate::driver::{OutputRead, StreamOpen};
 use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
 use crate::person::{Person, is_account_name};
 use crate::reservation::DrainRequest;
 use crate::store::{JobRow, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow, starts};
+use crate::stream::StreamRequest;
 
 impl Host {
     /// Does what somebody wants, or says why not and changes nothing.
@@ -50,6 +51,9 @@ impl Host {
                     offset,
                 };
                 return self.read_output(by, job, start, read);
+            }
+            Command::OpenStream { job, number, request } => {
+                self.open_stream(by, job, number, request)?
             }
             Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
             Command::Reserve(request) => {
@@ -138,6 +142,31 @@ impl Host {
         let (lease, node) =
             place_of(&row, start, read.rank).map_err(|fault| HostError::NoOutput { fault })?;
         self.driver.read_output(&mut self.desk, OutputRead { lease, node, ..read })
+    }
+
+    /// Whoever may end a job may also go inside.
+    fn open_stream(
+        &mut self,
+        by: &Principal,
+        job: u32,
+        number: u64,
+        request: StreamRequest,
+    ) -> Result<Answer, HostError> {
+        self.desk.changeable(by, job, None)?;
+        let facts = &self.desk.jobs.get(&job).expect("looked up just now").row.facts;
+        let wrong = |fault: String| HostError::WrongState { job, fault };
+        let lease = facts.lease.and_then(|lease| self.desk.state().lease(LeaseId(lease)));
+        let lease = lease.filter(|lease| lease.started.is_some()).map(|lease| lease.id);
+        let Some(lease) = lease else {
+            let fault = "does not run yet; `hostler explain` says why it waits".to_owned();
+            return Err(wrong(fault));
+        };
+        let rank = request.rank;
+        let node = starts::node_of(&facts.nodes, &facts.tasks, rank);
+        let node = node.ok_or_else(|| wrong(format!("has no task {rank}")))?.to_owned();
+        let open = StreamOpen { number, lease, node, request };
+        let token = self.driver.open_stream(&mut self.desk, open)?;
+        Ok(Answer::Stream { token })
     }
 }
 

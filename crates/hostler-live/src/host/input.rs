@@ -17,6 +17,7 @@ use crate::person::Person;
 use crate::reservation::{DrainRequest, Reservation, ReservationRequest};
 use crate::selection::Selection;
 use crate::store::{Role, StoreError, TenantQuota};
+use crate::stream::StreamRequest;
 use crate::wire::{Stream, ToAgent};
 
 use super::view::{NodeView, TenantView};
@@ -219,6 +220,15 @@ pub enum Command {
         /// Of which start, by how often it had been started before; the last one when none.
         start: Option<u32>,
     },
+    /// Lead a stream to a running job.
+    OpenStream {
+        /// The job.
+        job: u32,
+        /// Number of the stream.
+        number: u64,
+        /// What is wanted.
+        request: StreamRequest,
+    },
 }
 
 /// The answer to a command.
@@ -250,6 +260,11 @@ pub enum Answer {
     Token(u32),
     /// A piece of output.
     Output(OutputPiece),
+    /// The agent with this token was told to connect for the stream.
+    Stream {
+        /// Number of the token.
+        token: u32,
+    },
     /// It is done.
     Done,
 }
@@ -444,6 +459,15 @@ pub enum HostError {
     NoOutput {
         /// Why.
         fault: String,
+    },
+    /// The agent is too old for what is asked.
+    #[error(
+        "node `{node}` runs an agent of an earlier release, which leads nobody to its jobs; \
+         upgrade it (jobs go on meanwhile)"
+    )]
+    OldAgent {
+        /// Its name.
+        node: String,
     },
     /// Too much is going on.
     #[error("too many requests are waiting; try again in a moment")]

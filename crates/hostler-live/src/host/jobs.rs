@@ -201,7 +201,7 @@ impl Desk {
     }
 
     /// Whether somebody may change a job now.
-    fn changeable(
+    pub(super) fn changeable(
         &mut self,
         by: &Principal,
         id: u32,
@@ -251,6 +251,10 @@ fn check_array(request: &JobRequest) -> Result<(), HostError> {
     }
     if array_limit == Some(0) {
         return invalid("array_limit", "0; let one run at a time at least".to_owned());
+    }
+    if array > 0 && request.interactive.is_some() {
+        let fault = "nobody can be attached to all jobs of an array; submit one job".to_owned();
+        return invalid("interactive", fault);
     }
     let alone = array_first > 0 || array_step.is_some() || array_limit.is_some();
     if array == 0 && alone {

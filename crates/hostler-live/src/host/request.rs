@@ -36,6 +36,7 @@ pub(super) fn spec_of(
         Some(secs) => Ok(Some(Span::from_secs(secs))),
         None => Ok(None),
     };
+    secs("linger_secs", request.interactive.and_then(|interactive| interactive.linger_secs))?;
     let deadline = secs("deadline_secs", request.deadline_secs)?;
     let tasks = request.tasks;
     if !(1..=TASKS_MAX).contains(&tasks) {

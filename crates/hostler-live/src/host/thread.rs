@@ -206,6 +206,11 @@ impl HostHandle {
         tokens.local(name, uid)
     }
 
+    /// Whether a token still lets somebody in.
+    pub fn lets_in(&self, token: u32) -> bool {
+        self.shared.tokens.read().unwrap_or_else(PoisonError::into_inner).lets_in(token)
+    }
+
     /// Changes from now on, and those since number `after` that are still remembered.
     pub fn changes(&self, after: Option<u64>) -> Changes {
         let recent = self.shared.recent();

@@ -120,6 +120,11 @@ impl Tokens {
         self.by_id.last_key_value().map_or(1, |(id, _)| id + 1)
     }
 
+    /// Whether a token still lets somebody in.
+    pub(super) fn lets_in(&self, id: u32) -> bool {
+        self.by_id.get(&id).is_some_and(|row| row.revoked.is_none())
+    }
+
     /// Who shows this secret, and whether the token only enrols an agent.
     pub(super) fn authenticate(&self, secret: &str) -> Option<(Principal, bool)> {
         let row = self.by_id.get(self.by_hash.get(&hash_of(secret))?)?;

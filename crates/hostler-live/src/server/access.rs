@@ -1,8 +1,8 @@
 //! Who asks, and whether they may: every handler names the roles that it serves by the type of its
 //! caller.
 //!
-//! A token is looked up by its SHA-256, so no comparison depends on the secret itself. Whoever comes
-//! by the daemon's socket without one is who the kernel says; no header says it, on any way.
+//! A token is looked up by its SHA-256, so no comparison depends on the secret itself. Whoever
+//! comes by the daemon's socket without one is who the kernel says; no header says it, on any way.
 
 use std::marker::PhantomData;
 use std::time::Instant;

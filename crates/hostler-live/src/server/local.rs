@@ -1,5 +1,5 @@
-//! The daemon's socket for users of its own machine: who is at the other end is what the kernel says,
-//! and nothing that is said over it.
+//! The daemon's socket for users of its own machine: who is at the other end is what the kernel
+//! says, and nothing that is said over it.
 
 use std::collections::HashMap;
 use std::io;

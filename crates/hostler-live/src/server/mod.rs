@@ -23,6 +23,7 @@ mod people;
 pub mod rate;
 mod reservations;
 mod start;
+mod streams;
 pub mod tls;
 mod usage;
 mod users;
@@ -62,6 +63,7 @@ pub struct Parts {
     guesses: Buckets,
     pulse: health::Pulse,
     streams: Arc<Semaphore>,
+    job_streams: Arc<streams::JobStreams>,
     stop: tokio::sync::watch::Receiver<bool>,
     document: Arc<Value>,
     backups: Arc<backup::Backups>,
@@ -107,6 +109,8 @@ fn paths() -> (Router<App>, Value) {
         .routes(routes!(users::remove_user))
         .routes(routes!(people::enrol))
         .routes(routes!(agents::connect))
+        .routes(routes!(streams::open))
+        .routes(routes!(streams::answer))
         .routes(routes!(events::events))
         .routes(routes!(document::openapi));
     let (router, document) = OpenApiRouter::with_openapi(document::head())
@@ -196,6 +200,7 @@ impl From<HostError> for ApiFault {
             | HostError::OtherNode { .. }
             | HostError::LastAdmin { .. }
             | HostError::Enrolled { .. }
+            | HostError::OldAgent { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } | HostError::TooFewCores { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY

@@ -183,6 +183,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
         guesses: Buckets::new(guesses, 1),
         pulse,
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        job_streams: Arc::default(),
         stop: stopped.clone(),
         document: Arc::new(document),
         backups: Arc::clone(&backups),

@@ -42,6 +42,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
     expect![[r#"
         admin user viewer agent one-time nobody
         403 403 403 426 403 401  get /api/v1/agent
+        403 403 403 400 403 401  get /api/v1/agent/streams/{number}
         403 403 403 403 400 401  post /api/v1/agents/enrol
         200 403 403 403 403 401  get /api/v1/backup
         200 200 200 403 403 401  get /api/v1/events
@@ -55,6 +56,7 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         404 404 403 403 403 401  post /api/v1/jobs/{id}/hold
         404 404 404 403 403 401  get /api/v1/jobs/{id}/output
         404 404 403 403 403 401  post /api/v1/jobs/{id}/release
+        404 404 403 403 403 401  get /api/v1/jobs/{id}/stream
         200 403 403 403 403 401  get /api/v1/log
         200 200 200 403 403 401  get /api/v1/me
         200 200 200 403 403 401  get /api/v1/nodes

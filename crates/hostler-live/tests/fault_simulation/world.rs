@@ -553,6 +553,7 @@ impl World {
                 assert!(over, "{lease:?} is forgotten while it runs on m{node}");
             }
             AgentEffect::ReadOutput { .. } => unreachable!("nobody reads output here"),
+            AgentEffect::OpenStream { .. } => unreachable!("nobody attaches here"),
         }
     }
 

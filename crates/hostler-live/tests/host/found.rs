@@ -8,7 +8,7 @@ use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::units::{Span, Time};
-use hostler_live::driver::{Driver, NodeStatus, OutputRead, Word};
+use hostler_live::driver::{Driver, NodeStatus, OutputRead, StreamOpen, Word};
 use hostler_live::host::{
     Command, Desk, Effect, Experience, FoundJob, Host, HostError, Input, JobFilter, Principal,
     Settings,
@@ -139,6 +139,10 @@ impl Driver for Finder {
 
     fn read_output(&mut self, _: &mut Desk, read: OutputRead) -> Result<(), HostError> {
         Err(HostError::Silent { node: read.node })
+    }
+
+    fn open_stream(&mut self, _: &mut Desk, open: StreamOpen) -> Result<u32, HostError> {
+        Err(HostError::Silent { node: open.node })
     }
 
     fn node(&self, _: &Desk, _: NodeId) -> NodeStatus {

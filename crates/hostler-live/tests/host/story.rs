@@ -472,6 +472,7 @@ fn show(message: &ToAgent) -> String {
         }
         ToAgent::Forget { lease } => format!("forget {lease:?}"),
         ToAgent::ReadOutput { request, lease, .. } => format!("read {request} of {lease:?}"),
+        ToAgent::OpenStream(order) => format!("stream {} of {:?}", order.number, order.lease),
         other => format!("{other:?}"),
     }
 }

@@ -8,6 +8,7 @@ use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::selection::Selection;
 
 use super::images::ImageOptions;
+use super::interactive::{Attach, Exec, Forward, Run};
 use super::notices::NoticeOptions;
 use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
@@ -24,6 +25,10 @@ pub enum LiveCommand {
     Serve(Serve),
     Login(Login),
     Submit(Submit),
+    Run(Run),
+    Attach(Attach),
+    Exec(Exec),
+    Forward(Forward),
     Queue(Queue),
     Show(Show),
     Explain(Explain),

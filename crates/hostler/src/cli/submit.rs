@@ -14,7 +14,7 @@ use crate::submission::Export;
 /// The command is run without a shell. A script, which begins with `#!`, travels with the job:
 /// nodes need not see its folder. Lines `#HOSTLER --gpus 2` in it say what the command line does
 /// not, and the usual `#SBATCH` lines are understood. Flags come before what a file says.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler submit --gpus 1 -- python train.py

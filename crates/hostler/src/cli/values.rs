@@ -55,6 +55,15 @@ pub fn address(text: &str) -> Result<String, String> {
     }
 }
 
+/// Reads `8888`, or `9000:8888` for port 9000 here and 8888 there.
+pub fn ports(text: &str) -> Result<(u16, u16), String> {
+    let (local, remote) = text.split_once(':').unwrap_or((text, text));
+    let port = |part: &str| part.parse().ok().filter(|port| *port > 0);
+    let fault =
+        || format!("`{text}` is no port; write 8888, or 9000:8888 for 9000 on this machine");
+    port(local).zip(port(remote)).ok_or_else(fault)
+}
+
 /// Seconds since the epoch: so long ago, or a date or time in UTC.
 pub fn moment(text: &str) -> Result<f64, String> {
     if let Ok(ago) = time(text) {

@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod explain;
+pub mod interact;
 mod job_user;
 mod loads;
 mod log;
@@ -83,6 +84,10 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Serve(args) => serve::run(args, registry),
         LiveCommand::Login(args) => login::run(args),
         LiveCommand::Submit(args) => submit::run(args),
+        LiveCommand::Run(args) => interact::run(args),
+        LiveCommand::Attach(args) => interact::attach(args),
+        LiveCommand::Exec(args) => interact::exec::run(args),
+        LiveCommand::Forward(args) => interact::forward::run(args),
         LiveCommand::Queue(args) => queue::run(args),
         LiveCommand::Show(args) => show::run(args),
         LiveCommand::Explain(args) => explain::run(args),

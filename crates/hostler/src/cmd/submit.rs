@@ -57,7 +57,8 @@ fn tell_if_too_large(client: &mut Client, id: u32) {
     }
 }
 
-fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {
+/// Sends a job.
+pub fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<Accepted> {
     let path = query("/jobs", &[("tenant", args.tenant.clone())]);
     let key: Vec<(&str, &str)> =
         args.key.iter().map(|key| ("idempotency-key", key.as_str())).collect();

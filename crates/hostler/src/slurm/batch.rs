@@ -8,10 +8,11 @@ use anyhow::{Context, Result, bail};
 use hostler_live::api::Accepted;
 use hostler_live::client::Client;
 use hostler_live::job::JobRequest;
+use hostler_live::limits::LINGER_SECS;
 use hostler_live::selection::Selection;
 
 use crate::cli::Logs;
-use crate::cmd::{logs, submit as submitting};
+use crate::cmd::{interact, logs, submit as submitting};
 use crate::live::{client, variable};
 use crate::say::{print, say};
 use crate::submission::{Submission, apply, export, localize, sbatch, script, settle};
@@ -62,7 +63,9 @@ fn send(client: &mut Client, mut job: Submission) -> Result<Accepted> {
 
 /// Runs a command: in a job as it is, since each task runs the script; elsewhere as a job.
 pub fn run(words: &[String]) -> Result<()> {
-    let (options, command) = sbatch::split_options(words)?;
+    let (mut options, command) = sbatch::split_options(words)?;
+    let is_interactive = options.iter().any(|option| option == "--pty");
+    options.retain(|option| option != "--pty");
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command; see --help");
     };
@@ -75,10 +78,16 @@ pub fn run(words: &[String]) -> Result<()> {
     let parsed = script::parse(&flags.words)?;
     apply(&mut request, &parsed);
     script::submitted_here(&mut request);
+    if is_interactive {
+        interact::make_interactive(&mut request, false, Some(LINGER_SECS));
+    }
     let mut client = client()?;
     let job = Submission { request, notes: flags.notes, wait: true, export: parsed.export };
     let accepted = send(&mut client, job)?;
     say(format_args!("srun: job {} queued and waiting for resources", accepted.first));
+    if is_interactive {
+        return interact::follow(client, accepted, &[]);
+    }
     logs::run(&Logs {
         jobs: Selection::Job(accepted.first.into()),
         follow: true,

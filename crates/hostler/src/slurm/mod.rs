@@ -54,7 +54,8 @@ impl Command {
             Command::Run => {
                 "srun [OPTIONS] COMMAND [ARGUMENTS]\n\n\
                  In a job it runs the command; elsewhere it submits a job, follows its output and \
-                 ends with its exit code. A look-alike of Hostler."
+                 ends with its exit code; with `--pty` it is attached to it. A look-alike of Hostler: \
+                 `hostler run`."
             }
         }
     }

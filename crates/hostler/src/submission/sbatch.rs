@@ -208,7 +208,7 @@ impl Asked {
             "quiet" | "verbose" | "comment" | "label" | "unbuffered" | "exact" | "overlap" => {
                 return Ok(());
             }
-            "pty" => bail!("`--pty`: no terminal is passed on to the job"),
+            "pty" => bail!("`--pty`: `srun` and `hostler run` have a terminal, scripts have none"),
             "output" | "error" => "output is kept by the daemon; see `hostler logs`",
             "partition" | "qos" => "there are no partitions; all nodes take all jobs",
             "account" => "the tenant of the token pays",

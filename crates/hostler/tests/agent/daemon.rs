@@ -263,6 +263,7 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         umask: None,
         image: String::new(),
         mounts: Vec::new(),
+        interactive: None,
     }
 }
 

@@ -158,7 +158,10 @@ fn an_agent_shows_what_the_machine_offers() {
           "gpu_model": "V100",
           "gpu_mem_mib": 32768,
           "gpus": 8,
-          "rack": 0
+          "rack": 0,
+          "abilities": [
+            "streams"
+          ]
         }
     "#]]
     .assert_eq(&String::from_utf8(shown.stdout).unwrap());

@@ -1,5 +1,5 @@
-//! People on the daemon's machine: who they are by the kernel, what they may do, and that their jobs
-//! run as them, where they are.
+//! People on the daemon's machine: who they are by the kernel, what they may do, and that their
+//! jobs run as them, where they are.
 
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::net::UnixStream;

@@ -18,7 +18,9 @@ use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, LeaseId};
 
 use crate::limits::LEASES_MAX;
-use crate::wire::{FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, ToAgent};
+use crate::wire::{
+    FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, StreamOrder, ToAgent,
+};
 
 pub use disk::{LeaseDisk, MemoryDisk};
 pub use fence::Alive;
@@ -78,7 +80,7 @@ pub enum AgentInput {
 
 /// What an agent wants done.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "effects are few and last for one step")]
+#[allow(clippy::large_enum_variant, reason = "only a greeting is large, and there are few effects")]
 pub enum AgentEffect {
     /// Say something to the daemon.
     Send {
@@ -132,6 +134,13 @@ pub enum AgentEffect {
         offset: i64,
         /// Whether nothing more will be written.
         ended: bool,
+    },
+    /// Connect to the daemon for a stream, and lead it to the lease.
+    OpenStream {
+        /// What is wanted.
+        order: Box<StreamOrder>,
+        /// Whether the lease runs here.
+        runs: bool,
     },
     /// What is kept of a lease beside its output may go.
     Forgotten {
@@ -301,6 +310,11 @@ impl<D: LeaseDisk> AgentCore<D> {
                     ended,
                 };
                 effects.push(read);
+            }
+            ToAgent::OpenStream(order) => {
+                let held = self.leases.get(&order.lease);
+                let runs = held.is_some_and(|held| !held.is_over());
+                effects.push(AgentEffect::OpenStream { order, runs });
             }
         }
     }

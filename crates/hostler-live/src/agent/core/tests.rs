@@ -170,6 +170,7 @@ fn order(lease: LeaseId) -> StartOrder {
         umask: None,
         image: String::new(),
         mounts: Vec::new(),
+        interactive: None,
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use hostler_core::id::LeaseId;
 
-use super::{FromShim, Happened, Progress, ShimOrder, StopTold};
+use super::{FromShim, Happened, Progress, ShimOrder, Streams, ToShim};
 use crate::wire::Stage;
 
 /// Milliseconds between two looks for an agent.
@@ -37,7 +37,7 @@ struct State {
 
 impl Link {
     /// Looks for the agent from now on; its orders arrive in `happened`.
-    pub fn start(shim: &ShimOrder, happened: SyncSender<Happened>) -> Link {
+    pub fn start(shim: &ShimOrder, happened: SyncSender<Happened>, streams: Streams) -> Link {
         let state = State { stream: None, stage: Stage::Starting, progress: None };
         let state = Arc::new(Mutex::new(state));
         let lease = shim.order.lease;
@@ -45,7 +45,7 @@ impl Link {
         thread::spawn(move || {
             loop {
                 if let Ok(stream) = UnixStream::connect(&socket) {
-                    follow(stream, lease, &shared, &happened);
+                    follow(stream, lease, &shared, &happened, &streams);
                 }
                 thread::sleep(Duration::from_millis(RETRY_MS));
             }
@@ -90,6 +90,7 @@ fn follow(
     lease: LeaseId,
     state: &Mutex<State>,
     happened: &SyncSender<Happened>,
+    streams: &Streams,
 ) {
     let timeout = stream.set_write_timeout(Some(Duration::from_secs(WRITE_SECS_MAX)));
     let (Ok(reader), Ok(())) = (stream.try_clone(), timeout) else { return };
@@ -109,8 +110,10 @@ fn follow(
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        if let Ok(stop) = serde_json::from_str::<StopTold>(&line) {
-            let _ = happened.send(Happened::Stop(stop));
+        match serde_json::from_str::<ToShim>(&line) {
+            Ok(ToShim::Stop(stop)) => _ = happened.send(Happened::Stop(stop)),
+            Ok(ToShim::Stream { stream }) => streams.answer(stream),
+            Err(_) => {}
         }
     }
     lock(state).stream = None;

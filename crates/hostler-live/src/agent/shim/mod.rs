@@ -7,6 +7,8 @@
 //! where none handles it, and for a stop without saving, SIGTERM comes at once. SIGKILL ends the
 //! grace, for everything below the shim.
 
+mod console;
+mod exec;
 mod link;
 mod output;
 mod progress;
@@ -14,13 +16,16 @@ mod remnants;
 mod run;
 mod signals;
 mod stage;
+mod streams;
 mod task;
+mod terminal;
 #[cfg(test)]
 pub(super) mod tests;
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -35,9 +40,11 @@ use super::refusal::is_refusal;
 use super::user::JobUser;
 use crate::wire::{Stage, StartOrder, TaskExit};
 
+use console::Console;
 #[cfg(test)]
 pub(super) use output::Segments;
 pub use remnants::{Remnants, kill_remnants};
+use streams::Streams;
 pub use task::exec as task;
 
 /// Events that wait for the shim at most; progress beyond that is dropped, the rest waits.
@@ -49,6 +56,9 @@ const END_TRIES_MAX: u32 = 600;
 /// Looks for whether a lease that ended was forgotten, and the time between them.
 const FORGOTTEN_LOOKS: u32 = 4;
 const FORGOTTEN_LOOK_MS: u64 = 50;
+
+/// Seconds for those who are attached to take the last output.
+const LAST_WORDS_SECS_MAX: u64 = 30;
 
 /// What a shim is told, in a file that only its owner may read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,9 +117,29 @@ pub enum FromShim {
         /// Why.
         fault: String,
     },
+    /// The only word of a connection that then carries the frames of a stream.
+    Stream {
+        /// The lease.
+        lease: LeaseId,
+        /// The number that the agent gave it.
+        stream: u64,
+    },
 }
 
-/// What the agent says to a shim: end the tasks.
+/// What the agent says to a shim, one JSON object per line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ToShim {
+    /// End the tasks.
+    Stop(StopTold),
+    /// Connect once more, for a stream.
+    Stream {
+        /// Its number.
+        stream: u64,
+    },
+}
+
+/// Ends the tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopTold {
     /// With or without saving.
@@ -139,7 +169,6 @@ pub enum JobWord {
 }
 
 /// What happens to a shim.
-#[derive(Debug)]
 enum Happened {
     /// A process below it ended.
     Exited { pid: u32, exit: TaskExit },
@@ -151,6 +180,8 @@ enum Happened {
     Told(JobWord),
     /// Output could not be written.
     OutputLost(String),
+    /// A person wants a command run beside the tasks.
+    Exec(Box<exec::ExecAsk>),
 }
 
 /// Runs the lease of a folder to its end. Does nothing when another shim has it or it is over.
@@ -166,12 +197,18 @@ pub fn main(path: &Path) -> io::Result<()> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "cannot read `order.json`"))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (happened, inbox) = sync_channel(EVENTS_MAX);
-    let link = link::Link::start(&shim, happened.clone());
+    let interactive = shim.order.interactive.filter(|_| is_first(&shim));
+    let console = interactive.map(|how| Arc::new(Console::new(how.terminal.is_some())));
+    let streams = Streams::new(&shim, happened.clone(), console.clone());
+    let link = link::Link::start(&shim, happened.clone(), streams);
     let listening = progress::listen(&shim, happened.clone());
     let started = listening.and_then(|()| check_image(&shim));
-    let started = started.and_then(|()| task::start(&shim, &folder, &happened));
-    let stage = match started {
-        Ok(started) => run::until_over(&shim, started, &link, &inbox),
+    let start = |()| task::start(&shim, &folder, &happened, console.as_ref());
+    let stage = match started.and_then(start) {
+        Ok(started) => {
+            let inside = run::Inside { folder: &folder, console: console.as_deref() };
+            run::until_over(&shim, started, &link, &inbox, inside)
+        }
         Err(fault) => {
             task::remove_groups(&shim);
             not_started(&shim, &fault)
@@ -179,12 +216,24 @@ pub fn main(path: &Path) -> io::Result<()> {
     };
     let is_whole = matches!(&stage, Stage::Ended { exits, interrupted: false, .. }
         if exits.iter().all(|exit| exit.signal.is_none()));
-    finish(&folder, &link, stage);
+    finish(&folder, &link, stage, console.as_deref());
     if let Some(container) = shim.container.as_ref().filter(|_| !is_whole) {
         // What was killed did not clean up behind itself.
         container.clean(&shim);
     }
     Ok(())
+}
+
+/// Whether the first task of all is here: people are attached to it alone.
+fn is_first(shim: &ShimOrder) -> bool {
+    shim.order.tasks.iter().any(|task| task.rank == 0)
+}
+
+/// Exit code of the first task, as shells tell it.
+fn first_code(stage: &Stage) -> i32 {
+    let Stage::Ended { exits, .. } = stage else { return 1 };
+    let first = exits.iter().find(|exit| exit.rank == 0);
+    first.map_or(1, |exit| exit.code.or(exit.signal.map(|signal| 128 + signal)).unwrap_or(1))
 }
 
 /// Whether the image that the job names is there at all: what runs it would fail in its own words.
@@ -214,7 +263,7 @@ fn take_over(folder: &LeaseFolder) -> io::Result<Option<File>> {
 
 /// Writes down the end and tells it. The record is made safe only where nobody forgets the lease
 /// soon: once the daemon knows the end, a loss of power does not matter.
-fn finish(folder: &LeaseFolder, link: &link::Link, stage: Stage) {
+fn finish(folder: &LeaseFolder, link: &link::Link, stage: Stage, console: Option<&Console>) {
     let _ = std::fs::remove_file(folder.socket());
     for attempt in 1..=END_TRIES_MAX {
         match write_json(&folder.end(), &stage, false) {
@@ -225,7 +274,13 @@ fn finish(folder: &LeaseFolder, link: &link::Link, stage: Stage) {
         }
         std::thread::sleep(Duration::from_secs(1));
     }
+    let code = first_code(&stage);
     link.say(stage);
+    if let Some(console) = console {
+        console.close(code);
+        // Nothing holds the machine any more; only what is on its way still goes there.
+        console.until_left(Duration::from_secs(LAST_WORDS_SECS_MAX));
+    }
     for _ in 0..FORGOTTEN_LOOKS {
         std::thread::sleep(Duration::from_millis(FORGOTTEN_LOOK_MS));
         // The agent removes the order when the lease is forgotten.

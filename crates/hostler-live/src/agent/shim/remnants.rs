@@ -58,6 +58,12 @@ impl Remnants {
         Remnants { boot_id: processes::boot_id(), tasks, socket, groups, folder }
     }
 
+    /// The first task of all, if it is here.
+    pub fn first(&self) -> Option<TaskPid> {
+        // Commands that people run come behind the tasks.
+        self.tasks.iter().find(|task| task.rank == 0).copied()
+    }
+
     /// Whether this was written to a folder, and does not lie there as the copy of another: what is
     /// named in a copy belongs to somebody else.
     pub fn is_of(&self, folder: &LeaseFolder) -> bool {

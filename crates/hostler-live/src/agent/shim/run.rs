@@ -7,12 +7,14 @@ use rustix::process::Signal;
 
 use hostler_core::decision::StopHow;
 
+use super::console::Console;
+use super::exec::Commands;
 use super::link::Link;
 use super::task::Started;
 use super::{Happened, JobWord, Progress, ShimOrder, StopTold};
 use crate::agent::clock::{boot_ms, moment, until};
 use crate::agent::core::Alive;
-use crate::agent::folder::read_json;
+use crate::agent::folder::{LeaseFolder, read_json};
 use crate::agent::image::listeners;
 use crate::agent::processes::{self, Process};
 use crate::limits::SHIM_SLEEP_MS_MAX;
@@ -41,12 +43,15 @@ pub(super) fn until_over(
     started: Started,
     link: &Link,
     inbox: &Receiver<Happened>,
+    inside: Inside<'_>,
 ) -> Stage {
     link.say(Stage::Running);
     let mut run = Run {
         shim,
         started,
         link,
+        inside,
+        commands: Commands::default(),
         exits: Vec::new(),
         ending: None,
         interrupted: false,
@@ -57,6 +62,7 @@ pub(super) fn until_over(
         progress_at_ms: 0,
         gpu_milli: None,
         ended: None,
+        note: None,
     };
     loop {
         let wake_ms = run.act(boot_ms());
@@ -70,10 +76,21 @@ pub(super) fn until_over(
     run.finish()
 }
 
+/// Where people who go inside the job come to.
+pub(super) struct Inside<'a> {
+    /// Where its processes are written down.
+    pub folder: &'a LeaseFolder,
+    /// What they are attached to.
+    pub console: Option<&'a Console>,
+}
+
 struct Run<'a> {
     shim: &'a ShimOrder,
     started: Started,
     link: &'a Link,
+    inside: Inside<'a>,
+    /// What people run beside the tasks.
+    commands: Commands,
     /// In the order in which they ended.
     exits: Vec<TaskExit>,
     ending: Option<Ending>,
@@ -90,6 +107,8 @@ struct Run<'a> {
     gpu_milli: Option<u32>,
     /// When the last task ended.
     ended: Option<Moment>,
+    /// Why the tasks were ended, where nobody else knows.
+    note: Option<String>,
 }
 
 /// Tasks that are being ended.
@@ -104,16 +123,17 @@ struct Ending {
 impl Run<'_> {
     /// Does what is due and says when to look again.
     fn act(&mut self, now_ms: u64) -> u64 {
-        let mut wake_ms = self.fence(now_ms).min(self.limit(now_ms));
+        let mut wake_ms = self.fence(now_ms).min(self.limit(now_ms)).min(self.linger(now_ms));
         if self.exits.len() == self.started.tasks.len() && !self.left {
             // What the tasks left behind goes with them.
             self.left = true;
             self.ending = Some(Ending { ask_ms: None, kill_ms: now_ms + LEFT_MS });
         }
+        let has_terminal = self.has_terminal();
         if let Some(ending) = &mut self.ending {
             if ending.ask_ms.is_some_and(|ask_ms| ask_ms <= now_ms) {
                 ending.ask_ms = None;
-                terminate(&listeners(self.shim, everything()));
+                terminate(&listeners(self.shim, everything()), has_terminal);
             }
             let kill_ms = ending.kill_ms;
             wake_ms = wake_ms.min(kill_ms).min(ending.ask_ms.unwrap_or(kill_ms));
@@ -163,11 +183,42 @@ impl Run<'_> {
         }
     }
 
+    /// Ends the tasks when those who were attached have been gone for too long.
+    fn linger(&mut self, now_ms: u64) -> u64 {
+        let interactive = self.shim.order.interactive.and_then(|how| how.linger_secs);
+        let (Some(linger_secs), Some(console)) = (interactive, self.inside.console) else {
+            return u64::MAX;
+        };
+        if self.ending.is_some() {
+            return u64::MAX;
+        }
+        let linger = Duration::from_secs(linger_secs);
+        match console.alone_for() {
+            Some(alone) if alone >= linger => {
+                self.note = Some(format!("nobody was attached to it for {linger_secs} s"));
+                self.end(now_ms, StopHow::Kill, self.shim.order.grace_ms, false);
+                u64::MAX
+            }
+            Some(alone) => {
+                let left_ms = linger.saturating_sub(alone).as_millis();
+                now_ms.saturating_add(u64::try_from(left_ms).unwrap_or(u64::MAX)).max(now_ms + 1)
+            }
+            None => u64::MAX,
+        }
+    }
+
+    /// Whether a hang-up means something to the tasks. Shells of people ignore other requests.
+    fn has_terminal(&self) -> bool {
+        self.inside.console.is_some_and(|console| console.terminal)
+    }
+
     fn take(&mut self, happened: Happened) {
         match happened {
             Happened::Exited { pid, exit } => {
                 let tasks = &self.started.tasks;
-                let Some(task) = tasks.iter().find(|task| task.pid == pid) else { return };
+                let Some(task) = tasks.iter().find(|task| task.pid == pid) else {
+                    return self.commands.exited(self.shim, &self.started, &self.inside, pid, exit);
+                };
                 self.exits.push(TaskExit { rank: task.rank, ..exit });
                 self.ended = Some(moment());
                 if exit.code != Some(0) {
@@ -181,6 +232,10 @@ impl Run<'_> {
             Happened::Told(JobWord::Step(progress)) => self.progress = Some(progress),
             Happened::Told(JobWord::GpuUse(milli)) => self.gpu_milli = Some(milli),
             Happened::OutputLost(fault) => self.link.lost(fault),
+            Happened::Exec(ask) => {
+                let is_late = self.ending.is_some() || self.left;
+                self.commands.start(self.shim, &self.started, &self.inside, *ask, is_late);
+            }
             Happened::Empty => {}
         }
     }
@@ -213,7 +268,8 @@ impl Run<'_> {
         }
         self.started.groups.iter().for_each(|group| _ = group.remove());
         let lost_bytes = self.started.losses.bytes();
-        let notes = EndNotes { lost_bytes, ended: self.ended, ..EndNotes::default() };
+        let (ended, why) = (self.ended, self.note);
+        let notes = EndNotes { lost_bytes, ended, why, ..EndNotes::default() };
         let Run { exits, interrupted, gpu_milli, .. } = self;
         Stage::Ended { exits, interrupted, gpu_milli, notes }
     }
@@ -231,12 +287,15 @@ fn ask_to_save(shim: &ShimOrder) -> bool {
     !listeners.is_empty()
 }
 
-fn terminate(family: &[Process]) {
+fn terminate(family: &[Process], hang_up: bool) {
     for process in family {
         if processes::is_first(process.pid) && !processes::catches(process.pid, Signal::TERM) {
             // It would not end by that, as any other would.
             processes::signal(process.pid, Signal::KILL);
             continue;
+        }
+        if hang_up {
+            processes::signal(process.pid, Signal::HUP);
         }
         processes::signal(process.pid, Signal::TERM);
         // One that is stopped would sleep through it.

@@ -1,9 +1,9 @@
 //! How the stage of a task becomes the job's user: the one place where rights are dropped.
 //!
-//! A stage begins with the rights of the shim and an empty environment, gives up all of them, enters
-//! the job's folder with the rights of the job's user alone, and says so. From then on only those
-//! can reach into it whom the kernel would let trace a process that changed its user: nobody but
-//! root.
+//! A stage begins with the rights of the shim and an empty environment, gives up all of them,
+//! enters the job's folder with the rights of the job's user alone, and says so. From then on only
+//! those can reach into it whom the kernel would let trace a process that changed its user: nobody
+//! but root.
 
 use std::io::{self, Read, Write as _};
 use std::path::PathBuf;
@@ -30,6 +30,18 @@ const USUAL_UMASK: u32 = 0o022;
 const ANOTHER_FOLDER: &str = "name one that nodes share with `--workdir DIR`, or take `--workdir \
                               private` for a folder of the job's own";
 
+/// Where the command of a stage gets its input from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum StageInput {
+    /// It has none.
+    None,
+    /// What follows the variables.
+    Pipe,
+    /// Its terminal, which it also writes to.
+    Terminal,
+}
+
 /// What a stage is told besides its command, as an argument: nothing in it is secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StageOrder {
@@ -39,14 +51,16 @@ pub(super) struct StageOrder {
     workdir: PathBuf,
     /// What its files are not open for.
     umask: u32,
+    /// Where its input comes from.
+    input: StageInput,
 }
 
 impl StageOrder {
-    /// What all stages of a lease are told.
-    pub(super) fn of(shim: &ShimOrder) -> StageOrder {
+    /// What a stage of a lease is told.
+    pub(super) fn of(shim: &ShimOrder, input: StageInput) -> StageOrder {
         let user = shim.user.as_ref().filter(|_| is_root()).map(|user| user.identity());
         let umask = shim.order.umask.unwrap_or(USUAL_UMASK) & 0o777;
-        StageOrder { user, workdir: shim.workdir.clone(), umask }
+        StageOrder { user, workdir: shim.workdir.clone(), umask, input }
     }
 
     /// The same as one word.
@@ -67,10 +81,10 @@ impl StageOrder {
     }
 }
 
-/// Gives up all that the job must not have, goes to where it runs, and tells the shim. False when
-/// that failed: nothing of the job may be run then.
-pub(super) fn take_on(order: &str) -> bool {
-    let Ok(order) = serde_json::from_str::<StageOrder>(order) else { return false };
+/// Gives up all that the job must not have, goes to where it runs, and tells the shim. None when
+/// that failed: nothing of the job may be run then. Otherwise where its input comes from.
+pub(super) fn take_on(order: &str) -> Option<StageInput> {
+    let order: StageOrder = serde_json::from_str(order).ok()?;
     let (word, number) = match order.carry_out() {
         Ok(()) => (READY, 0),
         Err((word, fault)) => (word, fault.raw_os_error().unwrap_or(0)),
@@ -78,7 +92,7 @@ pub(super) fn take_on(order: &str) -> bool {
     let answer = format!("{}{number:0ERROR_DIGITS$}", char::from(word));
     let mut out = io::stdout();
     let told = out.write_all(answer.as_bytes()).and_then(|()| out.flush());
-    word == READY && told.is_ok()
+    (word == READY && told.is_ok()).then_some(order.input)
 }
 
 /// Waits until a stage has become what it should be, by what it says first on its output.

@@ -5,29 +5,34 @@
 //! The stage makes a session of its own and asks the kernel to be killed with the shim. That wish
 //! is lost when a process changes its user, which is why it cannot be made before. The variables of
 //! the job come over its standard input: with them in its own environment the job could have its
-//! libraries loaded into this program (`LD_PRELOAD`).
+//! libraries loaded into this program (`LD_PRELOAD`). What follows them there is the input of the
+//! command, where it has one.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Signal, WaitOptions, WaitStatus};
+use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
+use super::console::{Console, Tee};
 use super::output::{Losses, Segments, pump};
 use super::remnants::{Remnants, TaskPid};
-use super::stage::{self, StageOrder};
-use super::{Happened, ShimOrder};
+use super::stage::{self, StageInput, StageOrder};
+use super::{Happened, ShimOrder, terminal};
 use crate::agent::cgroup::ControlGroup;
 use crate::agent::folder::{LeaseFolder, write_json};
 use crate::agent::image::launch;
 use crate::agent::{login_limits, processes};
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::stream::TerminalSize;
 use crate::wire::{TaskExit, TaskOrder};
 
 /// Exit codes of the stage, as shells use them.
@@ -42,7 +47,6 @@ const REMOVE_TRIES_MAX: u32 = 100;
 const REMOVE_PAUSE_MS: u64 = 10;
 
 /// The tasks of a lease, all of them running.
-#[derive(Debug)]
 pub(super) struct Started {
     /// Their numbers and processes.
     pub tasks: Vec<TaskPid>,
@@ -52,6 +56,29 @@ pub(super) struct Started {
     pub groups: Vec<ControlGroup>,
     /// What of their output could not be written.
     pub losses: Arc<Losses>,
+    /// Held while a process is started; whether it is too late for that, since nothing runs.
+    pub nothing_runs: Arc<Mutex<bool>>,
+}
+
+/// A stage that waits for its variables.
+pub(super) struct WaitingStage {
+    pub child: Child,
+    /// The shim's end of its terminal.
+    pub terminal: Option<File>,
+}
+
+impl WaitingStage {
+    /// Waits until it is the job's user, in the job's folder, and limits it as a login would.
+    pub fn settle(&mut self, shim: &ShimOrder) -> io::Result<()> {
+        match (&mut self.terminal, self.child.stdout.as_mut()) {
+            (Some(terminal), _) => stage::await_ready(shim, terminal)?,
+            (None, Some(said)) => stage::await_ready(shim, said)?,
+            (None, None) => return Err(io::Error::other("the stage has no output")),
+        }
+        let limits = shim.user.as_ref().map_or(&[][..], |user| &user.limits);
+        login_limits::set(limits, self.child.id());
+        Ok(())
+    }
 }
 
 /// Starts all tasks or none.
@@ -59,55 +86,87 @@ pub(super) fn start(
     shim: &ShimOrder,
     folder: &LeaseFolder,
     happened: &SyncSender<Happened>,
+    console: Option<&Arc<Console>>,
 ) -> io::Result<Started> {
     let (tasks, pumps, groups) = (Vec::new(), Vec::new(), Vec::new());
-    let mut started = Started { tasks, pumps, groups, losses: Arc::default() };
+    let (losses, nothing_runs) = (Arc::default(), Arc::default());
+    let mut started = Started { tasks, pumps, groups, losses, nothing_runs };
     let mut stages = Vec::new();
     for task in &shim.order.tasks {
+        // People are attached to the first task of all.
+        let console = console.filter(|_| task.rank == 0);
         // A fault drops the stages before it: their pipes end and they leave without having run.
-        let (child, group) = prepare(shim, task)?;
-        let seen = processes::process(child.id()).map_or(0, |process| process.started);
-        started.tasks.push(TaskPid { rank: task.rank, pid: child.id(), started: seen });
+        let (stage, group) = prepare(shim, task, console.is_some())?;
+        let pid = stage.child.id();
+        let seen = processes::process(pid).map_or(0, |process| process.started);
+        started.tasks.push(TaskPid { rank: task.rank, pid, started: seen });
         started.groups.extend(group);
-        stages.push((task, child));
+        stages.push((task, stage, console));
     }
-    for (_, child) in &mut stages {
-        let said = child.stdout.as_mut().expect("the stage was started with pipes");
-        stage::await_ready(shim, said)?;
-        let limits = shim.user.as_ref().map_or(&[][..], |user| &user.limits);
-        login_limits::set(limits, child.id());
+    for (_, stage, _) in &mut stages {
+        stage.settle(shim)?;
     }
     let remnants = Remnants::of(shim, folder, started.tasks.clone());
     write_json(&folder.pids(), &remnants, false)?;
-    for (task, child) in stages {
+    for (task, stage, console) in stages {
         let carrier = Carrier { happened: happened.clone(), losses: started.losses.clone() };
-        started.pumps.extend(release(shim, folder, task, child, carrier));
+        started.pumps.extend(release(shim, folder, task, stage, carrier, console)?);
     }
-    let happened = happened.clone();
-    thread::spawn(move || reap(&happened));
+    let (happened, nothing_runs) = (happened.clone(), started.nothing_runs.clone());
+    thread::spawn(move || reap(&happened, &nothing_runs));
     Ok(started)
 }
 
-fn prepare(shim: &ShimOrder, task: &TaskOrder) -> io::Result<(Child, Option<ControlGroup>)> {
+fn prepare(
+    shim: &ShimOrder,
+    task: &TaskOrder,
+    has_console: bool,
+) -> io::Result<(WaitingStage, Option<ControlGroup>)> {
+    let interactive = shim.order.interactive.filter(|_| has_console);
+    let (input, size) = match interactive.map(|interactive| interactive.terminal) {
+        None => (StageInput::None, None),
+        Some(None) => (StageInput::Pipe, None),
+        Some(size) => (StageInput::Terminal, size),
+    };
+    let stage = begin_stage(shim, &launch(shim, task).command, input, size)?;
+    let Some(jobs) = &shim.cgroup else { return Ok((stage, None)) };
+    let group = ControlGroup::named(jobs, &group_name(shim, task.rank));
+    group.make(shim.order.cpu_milli, shim.order.mem_mib)?;
+    group.add(stage.child.id())?;
+    Ok((stage, Some(group)))
+}
+
+/// Starts a stage for a command; with a terminal of that size, or with pipes.
+pub(super) fn begin_stage(
+    shim: &ShimOrder,
+    words: &[String],
+    input: StageInput,
+    size: Option<TerminalSize>,
+) -> io::Result<WaitingStage> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("hostler")
         .args(["shim", "--task", &std::process::id().to_string()])
-        .args([&StageOrder::of(shim).words(), "--"])
-        .args(launch(shim, task).command)
+        .args([&StageOrder::of(shim, input).words(), "--"])
+        .args(words)
         .env_clear()
         // By this it is known as one of the lease from its first moment.
         .env("HOSTLER_SOCKET", &shim.socket)
         .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdin(Stdio::piped());
+    let terminal = size.map(|size| terminal::open(size, shim.user.as_ref())).transpose()?;
+    let terminal = match terminal {
+        Some((ours, theirs)) => {
+            command.stdout(theirs.try_clone()?).stderr(theirs);
+            Some(ours)
+        }
+        None => {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            None
+        }
+    };
     let child = command.spawn()?;
-    let Some(jobs) = &shim.cgroup else { return Ok((child, None)) };
-    let group = ControlGroup::named(jobs, &group_name(shim, task.rank));
-    group.make(shim.order.cpu_milli, shim.order.mem_mib)?;
-    group.add(child.id())?;
-    Ok((child, Some(group)))
+    Ok(WaitingStage { child, terminal })
 }
 
 /// Takes away what a start that failed has made. The stages leave by themselves, which takes a
@@ -135,29 +194,56 @@ fn release(
     shim: &ShimOrder,
     folder: &LeaseFolder,
     task: &TaskOrder,
-    mut child: Child,
+    stage: WaitingStage,
     carrier: Carrier,
-) -> [thread::JoinHandle<()>; 2] {
+    console: Option<&Arc<Console>>,
+) -> io::Result<Vec<thread::JoinHandle<()>>> {
     let rank = task.rank;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let stdout = stdout.expect("the stage was started with pipes");
-    let stderr = stderr.expect("the stage was started with pipes");
+    let WaitingStage { mut child, terminal } = stage;
     let segments = |stream: &str| {
         Segments::new(folder.path(), &format!("{stream}-{rank}"), shim.segment_bytes)
             .keep(shim.segments_max)
     };
-    let (out, err) = (segments("stdout"), segments("stderr"));
-    let variables = serde_json::to_vec(&launch(shim, task).env).expect("names are text");
-    let also = carrier.clone();
+    let told = variables_of(&launch(shim, task).env);
     let mut stdin = child.stdin.take().expect("the stage was started with pipes");
-    let carry = move || {
+    let streams: [Option<Box<dyn io::Read + Send>>; 2] = match &terminal {
+        Some(ours) => [Some(Box::new(ours.try_clone()?)), None],
+        None => [
+            child.stdout.take().map(|stream| Box::new(stream) as Box<dyn io::Read + Send>),
+            child.stderr.take().map(|stream| Box::new(stream) as Box<dyn io::Read + Send>),
+        ],
+    };
+    let own = console.cloned();
+    let tell = move || {
         // One that was killed meanwhile is seen as an exit. One that is stopped by somebody makes
         // this thread wait, not the shim.
-        let _ = stdin.write_all(&variables);
-        drop(stdin);
-        also.carry(stdout, out);
+        let _ = stdin.write_all(&told);
+        let input = terminal.unwrap_or_else(|| File::from(OwnedFd::from(stdin)));
+        if let Some(console) = own {
+            console.set_input(Arc::new(input));
+        }
     };
-    [thread::spawn(carry), thread::spawn(move || carrier.carry(stderr, err))]
+    let mut tell = Some(tell);
+    let mut pumps = Vec::new();
+    for (stream, (name, errors)) in streams.into_iter().zip([("stdout", false), ("stderr", true)]) {
+        let Some(mut stream) = stream else { continue };
+        if let Some(console) = console {
+            stream = Box::new(Tee { stream, console: console.clone(), errors });
+        }
+        let (carrier, segments, tell) = (carrier.clone(), segments(name), tell.take());
+        pumps.push(thread::spawn(move || {
+            tell.into_iter().for_each(|tell| tell());
+            carrier.carry(stream, segments);
+        }));
+    }
+    Ok(pumps)
+}
+
+/// Variables as a stage is told them: their length and then themselves, since more may follow.
+pub(super) fn variables_of(variables: &BTreeMap<String, String>) -> Vec<u8> {
+    let text = serde_json::to_vec(variables).expect("names are text");
+    let length = u32::try_from(text.len()).expect("an order fits a message");
+    [&length.to_be_bytes()[..], &text].concat()
 }
 
 /// What carries output into files needs besides them.
@@ -176,16 +262,28 @@ impl Carrier {
     }
 }
 
-/// Reads off every process that ends below this one, until there is none.
-fn reap(happened: &SyncSender<Happened>) {
+/// Reads off every process that ends below this one, until there is none. Not while one is being
+/// started: whoever starts it reads off one that never came to be.
+fn reap(happened: &SyncSender<Happened>, nothing_runs: &Mutex<bool>) {
     loop {
-        match rustix::process::wait(WaitOptions::empty()) {
+        // Tells that there is one, and leaves it.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let seen = rustix::process::waitid(WaitId::All, look);
+        if matches!(seen, Err(Errno::INTR)) {
+            continue;
+        }
+        let mut too_late = nothing_runs.lock().unwrap_or_else(PoisonError::into_inner);
+        match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
+                drop(too_late);
                 let Ok(pid) = u32::try_from(pid.as_raw_nonzero().get()) else { continue };
                 let _ = happened.send(Happened::Exited { pid, exit: exit(status) });
             }
             Ok(None) | Err(Errno::INTR) => {}
-            Err(_) => break,
+            Err(_) => {
+                *too_late = true;
+                break;
+            }
         }
     }
     let _ = happened.send(Happened::Empty);
@@ -198,9 +296,7 @@ fn exit(status: WaitStatus) -> TaskExit {
 /// The stage: becomes the command once the shim says so. Returns an exit code when that failed.
 pub fn exec(parent: u32, order: &str, command: &[String]) -> i32 {
     let _ = rustix::process::setsid();
-    if !stage::take_on(order) {
-        return NOT_TOLD;
-    }
+    let Some(input) = stage::take_on(order) else { return NOT_TOLD };
     let bound = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let alive = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
     // A shim that died before the wish was made kills nobody.
@@ -211,13 +307,34 @@ pub fn exec(parent: u32, order: &str, command: &[String]) -> i32 {
         return CANNOT_RUN;
     };
     // Half of them is no word to go on.
-    let variables = io::stdin().lock().take(MESSAGE_BYTES_MAX as u64);
-    let Ok(variables) = serde_json::from_reader::<_, BTreeMap<String, String>>(variables) else {
-        return NOT_TOLD;
+    let Some(variables) = told_variables() else { return NOT_TOLD };
+    let stdin = match input {
+        StageInput::None => Stdio::null(),
+        StageInput::Pipe => Stdio::inherit(),
+        StageInput::Terminal => {
+            // The session is ours, so that keys such as Ctrl-C reach all that the command starts.
+            let terminal = io::stdout().as_fd().try_clone_to_owned();
+            let Ok(terminal) = terminal else { return NOT_TOLD };
+            if rustix::process::ioctl_tiocsctty(&terminal).is_err() {
+                return NOT_TOLD;
+            }
+            Stdio::from(terminal)
+        }
     };
     let mut task = Command::new(program);
-    let fault = task.args(arguments).env_clear().envs(variables).stdin(Stdio::null()).exec();
+    let fault = task.args(arguments).env_clear().envs(variables).stdin(stdin).exec();
     let _ = writeln!(io::stderr(), "hostler: cannot run `{program}`: {fault}");
     let missing = fault.kind() == io::ErrorKind::NotFound;
     if missing { NOT_FOUND } else { CANNOT_RUN }
+}
+
+/// Reads the variables and not a byte more: what follows is the command's.
+fn told_variables() -> Option<BTreeMap<String, String>> {
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let mut length = [0; 4];
+    stdin.read_exact(&mut length).ok()?;
+    let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
+    let mut text = vec![0; Some(length).filter(|length| *length <= MESSAGE_BYTES_MAX)?];
+    stdin.read_exact(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }

@@ -30,6 +30,7 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             umask: None,
             image: String::new(),
             mounts: Vec::new(),
+            interactive: None,
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),

@@ -35,6 +35,8 @@ pub(super) struct LeaseRun {
     lost_bytes: u64,
     /// What its parts used of GPUs of each model, where these tell it, in joules.
     joules: BTreeMap<String, u64>,
+    /// Why a shim of it ended its tasks by itself.
+    why: Option<String>,
     /// When the last of its tasks that are over ended, which is before it was heard.
     ended: Option<Time>,
     /// When each node was last told something.
@@ -92,6 +94,7 @@ impl LeaseRun {
             used: Vec::new(),
             lost_bytes: 0,
             joules: BTreeMap::new(),
+            why: None,
             ended: None,
             told: BTreeMap::new(),
             measured_from: None,
@@ -196,6 +199,7 @@ impl AgentDriver {
                     let sum = run.joules.entry(model_on(desk, node)).or_default();
                     *sum = sum.saturating_add(joules);
                 }
+                run.why = notes.why.as_deref().map(sentence).or(run.why.take());
                 let ago = Span::from_millis(notes.ago_ms.unwrap_or(0));
                 let ended = Time(desk.now().0.saturating_sub(ago.0));
                 run.ended = run.ended.max(Some(ended));
@@ -319,11 +323,15 @@ impl AgentDriver {
             Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
         };
         let (job, lost_bytes, joules) = (job.id, run.lost_bytes, run.joules.clone());
+        let why = run.why.clone();
         let failed_rank = run.failure.map(|(rank, _)| rank);
         desk.figures_mut().output_lost_bytes += lost_bytes;
         if let Some(facts) = desk.job_facts(job) {
             (facts.exit_code, facts.failed_rank) = (code, failed_rank);
             stays::measured(&mut facts.stays, &joules);
+            if let Some(why) = why {
+                facts.reason = why;
+            }
             if lost_bytes > 0 {
                 facts.reason = format!("{lost_bytes} bytes of its output are lost: no room for it");
             }

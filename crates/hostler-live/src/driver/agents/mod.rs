@@ -22,10 +22,10 @@ use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::units::{Span, Time};
 
-use super::{Driver, NodeStatus, OutputRead, Word};
+use super::{Driver, NodeStatus, OutputRead, StreamOpen, Word};
 use crate::host::{Desk, Effect, FENCE, HostError, Input, SessionId, Settings};
 use crate::store::NodeRow;
-use crate::wire::{FromAgent, Instance, LeaseReport, Machine, ToAgent};
+use crate::wire::{FromAgent, Instance, LeaseReport, Machine, StreamOrder, ToAgent};
 
 use gang::LeaseRun;
 use output::Reads;
@@ -296,6 +296,21 @@ impl Driver for AgentDriver {
             return Err(HostError::Silent { node: read.node });
         };
         self.reads.ask(desk, session, &read)
+    }
+
+    fn open_stream(&mut self, desk: &mut Desk, open: StreamOpen) -> Result<u32, HostError> {
+        let StreamOpen { number, lease, node, request } = open;
+        let row = desk.node_row(&node).cloned();
+        let session = row.as_ref().and_then(|row| self.agents.session(NodeId(row.id)));
+        let (Some(row), Some(session)) = (row, session) else {
+            return Err(HostError::Silent { node });
+        };
+        let (true, Some(token)) = (row.machine.can(crate::stream::ABILITY), row.token) else {
+            return Err(HostError::OldAgent { node });
+        };
+        let order = Box::new(StreamOrder { number, lease, request });
+        desk.effect(Effect::Tell(session, ToAgent::OpenStream(order)));
+        Ok(token)
     }
 
     fn node(&self, desk: &Desk, node: NodeId) -> NodeStatus {

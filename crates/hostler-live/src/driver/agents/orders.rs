@@ -87,6 +87,7 @@ impl AgentDriver {
             command: request.command.clone(),
             env: self.variables(desk, lease, node),
             script: request.script.clone(),
+            interactive: request.interactive,
             workdir: request.workdir.clone(),
             tasks,
             world_size: rank,
