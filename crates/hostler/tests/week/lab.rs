@@ -125,7 +125,9 @@ impl Lab {
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!("exec 2>&1\n{command}")]).stdin(Stdio::null());
         let output = self.at_home(&mut shell, who).output().unwrap();
-        (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
+        // A terminal ends its lines as old ones did.
+        let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        (text, output.status.code())
     }
 
     fn at_home<'a>(&self, command: &'a mut Command, who: &str) -> &'a mut Command {
@@ -203,7 +205,17 @@ impl Lab {
         let agent = Guarded::spawn(&mut command);
         self.agents.insert(name.to_owned(), (options.to_owned(), agent));
         self.show(name, &format!("hostler agent {options} &"), "");
+        self.until_connected(name, true);
         self.until_node(name, "up");
+    }
+
+    /// Waits until the daemon knows that an agent came or went.
+    fn until_connected(&self, name: &str, connected: bool) {
+        wait_for(&format!("{name} to come or go"), || {
+            let nodes: Value = self.json("admin", "nodes");
+            let is = |node: &&Value| node["name"] == name && node["connected"] == connected;
+            nodes.as_array()?.iter().find(is).map(drop)
+        });
     }
 
     /// With what the agent of a machine was started.
@@ -220,6 +232,7 @@ impl Lab {
     /// Kills the agent of a machine, and all that it runs where the machine itself is lost.
     pub fn kill_agent(&mut self, name: &str, machine_too: bool) {
         self.agents.get_mut(name).unwrap().1.kill();
+        self.until_connected(name, false);
         if machine_too {
             processes::end_all(&self.home(name));
         }

@@ -51,6 +51,7 @@ fn the_first_week_of_a_lab() {
     tuesday(&mut lab);
     wednesday(&mut lab);
     thursday(&mut lab);
+    inside(&mut lab);
     container(&mut lab);
     friday(&mut lab);
     saturday(&mut lab);
@@ -201,9 +202,34 @@ fn thursday(lab: &mut Lab) {
     lab.types("admin", "hostler undrain gpu-1");
 }
 
+/// Inside of jobs.
+fn inside(lab: &mut Lab) {
+    lab.day(
+        "Thursday, later: inside a job",
+        "Whoever is at a terminal works in the job as in a shell of their own; in a pipe its \
+         standard streams are joined.",
+    );
+    let shell = "script -qec \"hostler run --gpus 1 -- sh -c 'test -t 0 && echo a terminal'\" out";
+    let seen = lab.types("fay", shell);
+    assert!(seen.contains("a terminal"), "{seen}");
+    let said = lab.types("fay", "echo hello | hostler run --gpus 1 -- tr a-z A-Z");
+    assert!(said.contains("HELLO\n"), "{said}");
+    lab.tell("A command can be run inside a job that runs already, with its GPUs and folder.");
+    let words = "hostler submit --name busy --gpus 2 --gpu-model V100 -- sleep 600";
+    let busy = lab.types("jo", words).trim().to_owned();
+    lab.until(&busy, "running");
+    let gpus =
+        lab.types("jo", &format!("hostler exec {busy} -- sh -c 'echo GPUs $CUDA_VISIBLE_DEVICES'"));
+    assert_eq!(gpus, "GPUs 0,1\n");
+    let other = lab.ends_with("ada", &format!("hostler exec {busy} -- id"), 1);
+    assert!(other.contains("no such job"), "{other}");
+    lab.types("jo", &format!("hostler cancel {busy}"));
+    lab.until(&busy, "cancelled");
+}
+
 /// A container, where anything that runs one is installed.
 fn container(lab: &mut Lab) {
-    let title = "Thursday, later: a container";
+    let title = "Thursday, still later: a container";
     let Some((program, before)) = images::program() else {
         println!("skipped: containers need podman or apptainer, and busybox");
         lab.leave(title, include_str!("../../../../docs/tour.md"));
