@@ -37,6 +37,9 @@ const ARRIVAL_SECS_MAX: u64 = 5;
 /// Seconds for a port to be connected to.
 const PORT_SECS_MAX: u64 = 5;
 
+/// Seconds for the last words of a person who does not read any more.
+const LAST_WORDS_SECS_MAX: u64 = 2;
+
 /// Connections of shims that are waited for.
 #[derive(Clone, Default)]
 pub(super) struct Arrivals(Arc<Mutex<BTreeMap<u64, Waiting>>>);
@@ -166,14 +169,20 @@ async fn carry_shim(socket: Socket, stream: UnixStream, request: &StreamRequest)
         return refuse(socket, StreamFault { fault, retry: true }).await;
     }
     let (mut sink, mut source) = socket.split();
-    tokio::select! {
-        () = from_shim(&mut reader, &mut sink) => {}
-        () = to_shim(&mut source, &mut writer) => {}
+    let unread = tokio::select! {
+        unread = from_shim(&mut reader, &mut sink) => unread,
+        () = to_shim(&mut source, &mut writer) => false,
+    };
+    if unread {
+        // The last words of a person who has gone may have come before it is seen.
+        let limit = Duration::from_secs(LAST_WORDS_SECS_MAX);
+        let _ = timeout(limit, to_shim(&mut source, &mut writer)).await;
     }
     let _ = sink.close().await;
 }
 
-async fn from_shim(reader: &mut OwnedReadHalf, sink: &mut Sink) {
+/// Carries what the job's side says; says whether nobody takes it.
+async fn from_shim(reader: &mut OwnedReadHalf, sink: &mut Sink) -> bool {
     let mut alive = interval(Duration::from_secs(STREAM_ALIVE_SECS));
     // A block that was read in part must not be given up for a sign of life.
     let (blocks, mut waiting) = mpsc::channel(1);
@@ -189,19 +198,23 @@ async fn from_shim(reader: &mut OwnedReadHalf, sink: &mut Sink) {
             let block = tokio::select! {
                 block = waiting.recv() => match block {
                     Some(block) => block,
-                    None => return,
+                    None => return false,
                 },
                 _ = alive.tick() => Frame::Alive.to_bytes(),
             };
             if sink.send(Message::binary(block)).await.is_err() {
-                return;
+                return true;
             }
         }
     };
     // What was read is sent, also when nothing more comes.
+    let read = async {
+        read.await;
+        std::future::pending().await
+    };
     tokio::select! {
-        () = async { read.await; std::future::pending().await } => {}
-        () = send => {}
+        unread = read => unread,
+        unread = send => unread,
     }
 }
 

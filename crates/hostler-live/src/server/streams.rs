@@ -37,6 +37,9 @@ const MESSAGE_BYTES_MAX: usize = STREAM_FRAME_BYTES_MAX + 1;
 /// Bytes that are read from a connection at a time, and held for it.
 const READ_BYTES: usize = 16 << 10;
 
+/// Seconds for the last words of a person who does not read any more.
+const LAST_WORDS_SECS_MAX: u64 = 2;
+
 /// All streams, and those whose agent has not come yet.
 #[derive(Default)]
 pub struct JobStreams {
@@ -283,30 +286,48 @@ async fn revoked(app: &App, token: u32) {
 async fn pipe(person: WebSocket, agent: WebSocket) {
     let (mut to_person, mut from_person) = person.split();
     let (mut to_agent, mut from_agent) = agent.split();
-    tokio::select! {
-        () = carry(&mut from_person, &mut to_agent) => {}
-        () = carry(&mut from_agent, &mut to_person) => {}
-    }
     let limit = Duration::from_secs(HEAD_SECS_MAX);
+    let unread = tokio::select! {
+        _ = carry(&mut from_person, &mut to_agent) => false,
+        ended = carry(&mut from_agent, &mut to_person) => ended == CarryEnd::Unread,
+    };
+    if unread {
+        // The last words of a person who has gone may have come before it is seen.
+        let limit = Duration::from_secs(LAST_WORDS_SECS_MAX);
+        let _ = timeout(limit, carry(&mut from_person, &mut to_agent)).await;
+    }
     let _ = timeout(limit, to_person.close()).await;
     let _ = timeout(limit, to_agent.close()).await;
 }
 
+/// Why one direction is over.
+#[derive(Debug, PartialEq, Eq)]
+enum CarryEnd {
+    /// Nothing more comes.
+    Over,
+    /// Nobody takes it.
+    Unread,
+}
+
 /// Each end says something now and then, so silence means that it is gone. Only waiting for words
 /// counts: an end that does not read is waited for.
-async fn carry(from: &mut SplitStream<WebSocket>, to: &mut SplitSink<WebSocket, Message>) {
+async fn carry(
+    from: &mut SplitStream<WebSocket>,
+    to: &mut SplitSink<WebSocket, Message>,
+) -> CarryEnd {
     let limit = Duration::from_secs(STREAM_SILENT_SECS_MAX);
     while let Ok(Some(Ok(message))) = timeout(limit, from.next()).await {
         match message {
             Message::Binary(bytes) => {
                 if to.send(Message::Binary(bytes)).await.is_err() {
-                    return;
+                    return CarryEnd::Unread;
                 }
             }
-            Message::Close(_) => return,
+            Message::Close(_) => break,
             Message::Text(_) | Message::Ping(_) | Message::Pong(_) => {}
         }
     }
+    CarryEnd::Over
 }
 
 #[cfg(test)]

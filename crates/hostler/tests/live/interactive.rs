@@ -106,6 +106,23 @@ fn without_a_terminal_streams_are_joined_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_job_that_nobody_reads_is_told_so_as_in_a_pipe() {
+    let cluster = Cluster::start("2xV100");
+    let jobs: Vec<String> = (1..=4).map(|job| job.to_string()).collect();
+    for job in &jobs {
+        let mut command = cluster.command();
+        command.args(["run", "--gpus", "1", "--", "yes"]).stdout(Stdio::piped());
+        let mut run = Ends(command.stderr(Stdio::null()).spawn().unwrap());
+        let mut line = [0; 2];
+        let mut stdout = run.0.stdout.take().unwrap();
+        stdout.read_exact(&mut line).unwrap();
+        drop(stdout);
+        assert!(run.0.wait().unwrap().success());
+        assert_eq!(cluster.until(job, "failed")["exit_code"], 141);
+    }
+}
+
+#[test]
 fn who_leaves_finds_the_job_again() {
     let cluster = Cluster::start("2xV100");
     let mut terminal = shell(&cluster, &["--linger", "1s"]);
@@ -335,6 +352,16 @@ fn only_those_who_may_end_a_job_come_in() {
     };
     let stranger = token(&["eve", "--tenant", "other", "--new-tenant"]);
     let viewer = token(&["bob", "--role", "viewer"]);
+    // One that is revoked ends what was begun with it.
+    let own = token(&["ada"]);
+    let mut command = cluster.command();
+    command.args(["exec", &job, "--", "sh", "-c", "echo in; sleep 600"]).stdout(Stdio::piped());
+    let mut inside = Ends(command.env("HOSTLER_TOKEN", own).stderr(Stdio::null()).spawn().unwrap());
+    inside.0.stdout.as_mut().unwrap().read_exact(&mut [0; 3]).unwrap();
+    let tokens = cluster.json(&["token", "list"]);
+    let of_ada = tokens.as_array().unwrap().iter().find(|token| token["name"] == "ada").unwrap();
+    cluster.text(&["token", "revoke", &of_ada["id"].to_string()]);
+    assert!(!inside.0.wait().unwrap().success());
     for (token, why) in [
         (stranger.as_str(), "no such job".to_owned()),
         (viewer.as_str(), "may not do this".to_owned()),

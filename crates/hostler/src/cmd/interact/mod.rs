@@ -252,7 +252,7 @@ impl Stay {
         // One that ended, or was stopped to be started again, in between is not at fault.
         let job = self.look().await;
         let moved = job.is_ok_and(|job| job.state != JobState::Running);
-        let try_again = (moved || fault.may_pass()) && self.is_patient(lost_since);
+        let try_again = moved || (fault.may_pass() && self.is_patient(lost_since));
         if try_again {
             sleep(LOOK_AGAIN).await;
         }
