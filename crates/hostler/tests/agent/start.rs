@@ -145,13 +145,16 @@ fn old_output_makes_room_for_new() {
 fn an_agent_shows_what_the_machine_offers() {
     let shown = std::process::Command::new(env!("CARGO_BIN_EXE_hostler"))
         .args(["agent", "--show", "--name", "n", "--cpus", "4", "--mem-mib", "100"])
-        .args(["--fake-gpus", "8xV100:32768"])
+        .args(["--fake-gpus", "8xV100:32768", "--image-programs", "none"])
         .env_remove("HOSTLER_SERVER")
         .output()
         .unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let shown = shown.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     expect![[r#"
         {
           "name": "n",
+          "version": "VERSION",
           "address": "127.0.0.1",
           "cpu_milli": 4000,
           "mem_mib": 100,
@@ -160,11 +163,12 @@ fn an_agent_shows_what_the_machine_offers() {
           "gpus": 8,
           "rack": 0,
           "abilities": [
+            "images",
             "streams"
           ]
         }
     "#]]
-    .assert_eq(&String::from_utf8(shown.stdout).unwrap());
+    .assert_eq(&shown);
 }
 
 fn is_root() -> bool {

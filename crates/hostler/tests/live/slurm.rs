@@ -75,7 +75,7 @@ fn standard_input_is_a_script_and_srun_runs_what_it_is_told() {
     let ran = called(&cluster, "sbatch", &["--wait", "--parsable"], &script);
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let job = said(&ran).trim().to_owned();
-    assert_eq!(cluster.text(&["logs", &job]), "task 0\n");
+    assert_eq!(cluster.text(&["logs", &job, "--rank", "0"]), "task 0\n");
     assert_eq!(cluster.text(&["logs", &job, "--rank", "1"]), "task 1\n");
     let ran = called(&cluster, "srun", &["-G", "1", "sh", "-c", "echo hello; exit 5"], "");
     assert_eq!((said(&ran).as_str(), ran.status.code()), ("hello\n", Some(5)));
