@@ -114,14 +114,14 @@ pub(super) async fn keep(daemon: Daemon, inbox: mpsc::Sender<Incoming>) -> Agent
 
 async fn connect(daemon: &Daemon) -> Result<Socket, SocketFault> {
     let Daemon { host, port, tls, token } = daemon;
-    let place = Place { host, port: *port, tls: tls.as_ref(), token };
+    let place = Place { host, port: *port, tls: tls.as_ref(), token, socket: None };
     socket::connect(&place, AGENT_PATH, MESSAGE_BYTES_MAX).await
 }
 
 /// Connects once more, for one stream to a job.
 pub(super) async fn connect_stream(daemon: &Daemon, number: u64) -> Result<Socket, SocketFault> {
     let Daemon { host, port, tls, token } = daemon;
-    let place = Place { host, port: *port, tls: tls.as_ref(), token };
+    let place = Place { host, port: *port, tls: tls.as_ref(), token, socket: None };
     let path = format!("{AGENT_STREAM_PATH}{number}");
     socket::connect(&place, &path, STREAM_FRAME_BYTES_MAX + 1).await
 }

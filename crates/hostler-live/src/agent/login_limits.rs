@@ -196,7 +196,7 @@ mod tests {
         );
         assert_eq!(
             limits("* - memlock unlimited\n* hard cpu 2\n* - nofile many\n* - cake 2\n"),
-            "hard memlock unlimited, hard cpu 120"
+            "hard memlock unlimited, soft memlock unlimited, hard cpu 120"
         );
     }
 

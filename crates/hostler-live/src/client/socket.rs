@@ -1,13 +1,14 @@
 //! WebSockets to the daemon: the connections of agents, and streams to jobs from both their ends.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Error as WebSocketError;
@@ -34,8 +35,10 @@ pub struct Place<'a> {
     pub port: u16,
     /// How its certificate is checked; nothing is encrypted without.
     pub tls: Option<&'a Arc<ClientConfig>>,
-    /// The secret of the caller.
+    /// The secret of the caller; empty for one who is known without, over a socket.
     pub token: &'a str,
+    /// The socket on this machine by which the daemon is reached instead.
+    pub socket: Option<&'a Path>,
 }
 
 /// Why there is no connection.
@@ -79,23 +82,16 @@ async fn connect_now(
     path: &str,
     bytes_max: usize,
 ) -> Result<Socket, SocketFault> {
-    let stream = TcpStream::connect((place.host, place.port)).await?;
-    stream.set_nodelay(true)?;
-    let stream: Box<dyn Bytes> = match place.tls {
-        None => Box::new(stream),
-        Some(tls) => {
-            let name = ServerName::try_from(place.host.to_owned());
-            let name = name.map_err(|_| SocketFault::Letters)?;
-            Box::new(TlsConnector::from(tls.clone()).connect(name, stream).await?)
-        }
-    };
+    let stream = way_to(place).await?;
     let host = match place.host.contains(':') {
         true => format!("[{}]", place.host),
         false => place.host.to_owned(),
     };
     let mut request = format!("ws://{host}:{}{path}", place.port).into_client_request()?;
-    let bearer = format!("Bearer {}", place.token).parse().map_err(|_| SocketFault::Letters)?;
-    request.headers_mut().insert(AUTHORIZATION, bearer);
+    if !place.token.is_empty() {
+        let bearer = format!("Bearer {}", place.token).parse().map_err(|_| SocketFault::Letters)?;
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+    }
     let config = WebSocketConfig::default()
         .max_message_size(Some(bytes_max))
         .max_frame_size(Some(bytes_max));
@@ -110,4 +106,16 @@ async fn connect_now(
         }
         Err(fault) => Err(fault.into()),
     }
+}
+
+async fn way_to(place: &Place<'_>) -> Result<Box<dyn Bytes>, SocketFault> {
+    if let Some(socket) = place.socket {
+        return Ok(Box::new(UnixStream::connect(socket).await?));
+    }
+    let stream = TcpStream::connect((place.host, place.port)).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = place.tls else { return Ok(Box::new(stream)) };
+    let name = ServerName::try_from(place.host.to_owned());
+    let name = name.map_err(|_| SocketFault::Letters)?;
+    Ok(Box::new(TlsConnector::from(tls.clone()).connect(name, stream).await?))
 }

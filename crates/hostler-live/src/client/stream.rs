@@ -75,7 +75,8 @@ impl Streams {
     pub async fn open(&self, job: u32, request: &StreamRequest) -> Result<JobStream, StreamError> {
         let server = &self.access.server;
         let (tls, token) = (self.tls.as_ref(), self.access.token.as_str());
-        let place = Place { host: &server.host, port: server.port, tls, token };
+        let socket = server.socket.as_deref();
+        let place = Place { host: &server.host, port: server.port, tls, token, socket };
         let path = full_path(&format!("/jobs/{job}/stream"));
         let connected = socket::connect(&place, &path, STREAM_FRAME_BYTES_MAX + 1).await;
         let connected = connected.map_err(|fault| self.fault(fault))?;

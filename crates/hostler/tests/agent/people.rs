@@ -176,8 +176,10 @@ fn stage(order: &str, script: &str) -> String {
     ]);
     let mut stage = stage.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let variables = r#"{"PATH": "/usr/bin:/bin"}"#;
+    let length = u32::try_from(variables.len()).unwrap().to_be_bytes();
+    let variables = [&length[..], variables.as_bytes()].concat();
     // One that could not become what it should has ended by now.
-    let _ = std::io::Write::write_all(&mut stage.stdin.take().unwrap(), variables.as_bytes());
+    let _ = std::io::Write::write_all(&mut stage.stdin.take().unwrap(), &variables);
     String::from_utf8(stage.wait_with_output().unwrap().stdout).unwrap()
 }
 
@@ -187,7 +189,7 @@ fn a_stage_takes_on_all_groups_and_leaves_nothing_of_root() {
     let (uid, gid) = (games.uid, games.gid);
     let order = format!(
         r#"{{"user": {{"uid": {uid}, "gid": {gid}, "groups": [{gid}, 20, 24]}}, "workdir": "/",
-            "umask": 63}}"#
+            "umask": 63, "input": "none"}}"#
     );
     let masks = "Uid:|Gid:|CapInh:|CapPrm:|CapEff:|CapAmb:";
     let script = format!(

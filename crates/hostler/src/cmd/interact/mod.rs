@@ -52,11 +52,13 @@ pub fn run(args: &Run) -> Result<()> {
             bail!("`{flag}` is no option of `hostler run`; use `hostler submit`");
         }
     }
-    let Submission { mut request, notes, .. } = submission::read(&commanded(submit))?;
-    notes.iter().for_each(|note| say(format_args!("note: {note}")));
+    let mut job = submission::read(&commanded(submit))?;
+    job.notes.iter().for_each(|note| say(format_args!("note: {note}")));
+    let mut client = client()?;
+    submission::settle(&mut client, &mut job)?;
+    let Submission { mut request, .. } = job;
     let linger_secs = (!args.keep).then_some(args.linger.unwrap_or(LINGER_SECS));
     make_interactive(&mut request, args.no_terminal, linger_secs);
-    let mut client = client()?;
     let accepted = submitting::send(&mut client, submit, &request)?;
     say(format_args!("job {}", accepted.first));
     follow(client, accepted, &args.port)
