@@ -55,6 +55,7 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of them")]
 pub enum Command {
     Compare(Compare),
     Simulate(Simulate),

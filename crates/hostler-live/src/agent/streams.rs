@@ -218,11 +218,12 @@ async fn from_shim(reader: &mut OwnedReadHalf, sink: &mut Sink) -> bool {
     }
 }
 
+/// Carries what the person says until that one is gone. A job's side that does not listen any more
+/// may still have something to say: how it ended.
 async fn to_shim(source: &mut Source, writer: &mut OwnedWriteHalf) {
+    let mut listens = true;
     while let Some(bytes) = next(source).await {
-        if write_block(writer, &bytes).await.is_err() {
-            return;
-        }
+        listens = listens && write_block(writer, &bytes).await.is_ok();
     }
 }
 
@@ -269,15 +270,15 @@ async fn carry_port(socket: Socket, stream: TcpStream, lease: LeaseId) {
         }
     };
     let back = async {
+        let mut listens = true;
         while let Some(frame) = next(&mut source).await.and_then(|bytes| Frame::parse(&bytes)) {
-            let taken = match frame {
-                Frame::Data(bytes) => writer.write_all(&bytes).await,
-                Frame::End => writer.shutdown().await,
-                _ => Ok(()),
-            };
-            if taken.is_err() {
-                return;
-            }
+            // A port that takes nothing more may still have something to say.
+            listens = listens
+                && match frame {
+                    Frame::Data(bytes) => writer.write_all(&bytes).await.is_ok(),
+                    Frame::End => writer.shutdown().await.is_ok(),
+                    _ => true,
+                };
         }
     };
     tokio::select! { () = out => {}, () = back => {} }

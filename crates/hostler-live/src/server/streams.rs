@@ -288,7 +288,7 @@ async fn pipe(person: WebSocket, agent: WebSocket) {
     let (mut to_agent, mut from_agent) = agent.split();
     let limit = Duration::from_secs(HEAD_SECS_MAX);
     let unread = tokio::select! {
-        _ = carry(&mut from_person, &mut to_agent) => false,
+        () = carry_to_agent(&mut from_person, &mut to_agent) => false,
         ended = carry(&mut from_agent, &mut to_person) => ended == CarryEnd::Unread,
     };
     if unread {
@@ -298,6 +298,21 @@ async fn pipe(person: WebSocket, agent: WebSocket) {
     }
     let _ = timeout(limit, to_person.close()).await;
     let _ = timeout(limit, to_agent.close()).await;
+}
+
+/// Carries what the person says until that one is gone. An agent that does not listen any more may
+/// still have something to say: how it ended.
+async fn carry_to_agent(
+    from_person: &mut SplitStream<WebSocket>,
+    to_agent: &mut SplitSink<WebSocket, Message>,
+) {
+    if carry(from_person, to_agent).await == CarryEnd::Unread {
+        while let Some(Ok(message)) = from_person.next().await {
+            if matches!(message, Message::Close(_)) {
+                return;
+            }
+        }
+    }
 }
 
 /// Why one direction is over.

@@ -19,7 +19,7 @@ use crate::daemon::{job, runtime, settings};
 /// Answers every request that comes over TLS, and passes its first bytes on.
 async fn listen(listener: TcpListener, tls: TlsAcceptor, heard: mpsc::Sender<String>) {
     loop {
-        let (stream, _) = listener.accept().await.unwrap();
+        let (stream, _) = listener.accept().await.expect("the system does as it is told");
         // Who does not trust the certificate goes away.
         let Ok(mut stream) = tls.accept(stream).await else { continue };
         let mut bytes = vec![0; 8192];

@@ -15,5 +15,6 @@ mod operators;
 mod rehearsal;
 mod scripts;
 mod secrets;
+mod short_commands;
 mod slurm;
 mod terminal;

@@ -24,6 +24,8 @@ pub struct Lab {
     address: String,
     daemon: Option<Guarded>,
     agents: BTreeMap<String, (String, Guarded)>,
+    /// Words before the agent of a machine, without which it could not run images here.
+    pub before: BTreeMap<String, Vec<String>>,
 }
 
 impl Lab {
@@ -45,6 +47,7 @@ impl Lab {
             address: "127.0.0.1:0".to_owned(),
             daemon: None,
             agents: BTreeMap::new(),
+            before: BTreeMap::new(),
         }
     }
 
@@ -59,6 +62,15 @@ impl Lab {
     pub fn day(&mut self, title: &str, words: &str) {
         self.write(&format!("\n## {title}\n"));
         self.tell(words);
+    }
+
+    /// A part of the page that cannot be played here stays as it is.
+    pub fn leave(&mut self, title: &str, recorded: &str) {
+        let head = format!("\n## {title}\n");
+        let begin = recorded.find(&head).unwrap_or_else(|| panic!("no {title} is recorded"));
+        let rest = &recorded[begin + head.len()..];
+        let end = rest.find("\n## ").unwrap_or(rest.len());
+        self.write(&format!("{head}{}", &rest[..end]));
     }
 
     /// A paragraph, filled to the width of the page.
@@ -113,7 +125,9 @@ impl Lab {
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!("exec 2>&1\n{command}")]).stdin(Stdio::null());
         let output = self.at_home(&mut shell, who).output().unwrap();
-        (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
+        // A terminal ends its lines as old ones did.
+        let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        (text, output.status.code())
     }
 
     fn at_home<'a>(&self, command: &'a mut Command, who: &str) -> &'a mut Command {
@@ -177,15 +191,36 @@ impl Lab {
 
     /// Starts the agent of a machine beside the shell, and waits until it is there.
     pub fn agent(&mut self, name: &str, options: &str) {
-        let mut command = Command::new(PROGRAM);
+        let before = self.before.get(name).cloned().unwrap_or_default();
+        let words: Vec<String> = before.into_iter().chain([PROGRAM.to_owned()]).collect();
+        let mut command = Command::new(&words[0]);
         self.at_home(&mut command, name);
-        command.arg("agent").args(options.split_whitespace()).stdout(Stdio::null());
+        command
+            .args(&words[1..])
+            .arg("agent")
+            .args(options.split_whitespace())
+            .stdout(Stdio::null());
         let log = self.folder.path().join(format!("{name}.log"));
         command.stderr(File::options().create(true).append(true).open(log).unwrap());
         let agent = Guarded::spawn(&mut command);
         self.agents.insert(name.to_owned(), (options.to_owned(), agent));
         self.show(name, &format!("hostler agent {options} &"), "");
+        self.until_connected(name, true);
         self.until_node(name, "up");
+    }
+
+    /// Waits until the daemon knows that an agent came or went.
+    fn until_connected(&self, name: &str, connected: bool) {
+        wait_for(&format!("{name} to come or go"), || {
+            let nodes: Value = self.json("admin", "nodes");
+            let is = |node: &&Value| node["name"] == name && node["connected"] == connected;
+            nodes.as_array()?.iter().find(is).map(drop)
+        });
+    }
+
+    /// With what the agent of a machine was started.
+    pub fn options(&self, name: &str) -> String {
+        self.agents[name].0.clone()
     }
 
     /// Starts the agent of a machine again.
@@ -197,6 +232,7 @@ impl Lab {
     /// Kills the agent of a machine, and all that it runs where the machine itself is lost.
     pub fn kill_agent(&mut self, name: &str, machine_too: bool) {
         self.agents.get_mut(name).unwrap().1.kill();
+        self.until_connected(name, false);
         if machine_too {
             processes::end_all(&self.home(name));
         }

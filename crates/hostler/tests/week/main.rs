@@ -5,6 +5,7 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+mod images;
 mod lab;
 mod record;
 
@@ -50,6 +51,8 @@ fn the_first_week_of_a_lab() {
     tuesday(&mut lab);
     wednesday(&mut lab);
     thursday(&mut lab);
+    inside(&mut lab);
+    container(&mut lab);
     friday(&mut lab);
     saturday(&mut lab);
     sunday(&mut lab);
@@ -105,7 +108,7 @@ fn monday(lab: &mut Lab) {
         }
         let options = format!(
             "--server {server} --name {name} --token-file token --data agent --cpus 16 \
-             --mem-mib 65536 --fake-gpus {gpus} --checkpoints {}",
+             --mem-mib 65536 --fake-gpus {gpus} --checkpoints {} --image-programs none",
             shared.display()
         );
         lab.agent(name, &options);
@@ -199,6 +202,64 @@ fn thursday(lab: &mut Lab) {
     lab.types("admin", "hostler undrain gpu-1");
 }
 
+/// Inside of jobs.
+fn inside(lab: &mut Lab) {
+    lab.day(
+        "Thursday, later: inside a job",
+        "Whoever is at a terminal works in the job as in a shell of their own; in a pipe its \
+         standard streams are joined.",
+    );
+    let shell = "script -qec \"hostler run --gpus 1 -- sh -c 'test -t 0 && echo a terminal'\" out";
+    let seen = lab.types("fay", shell);
+    assert!(seen.contains("a terminal"), "{seen}");
+    let said = lab.types("fay", "echo hello | hostler run --gpus 1 -- tr a-z A-Z");
+    assert!(said.contains("HELLO\n"), "{said}");
+    lab.tell("A command can be run inside a job that runs already, with its GPUs and folder.");
+    let words = "hostler submit --name busy --gpus 2 --gpu-model V100 -- sleep 600";
+    let busy = lab.types("jo", words).trim().to_owned();
+    lab.until(&busy, "running");
+    let gpus =
+        lab.types("jo", &format!("hostler exec {busy} -- sh -c 'echo GPUs $CUDA_VISIBLE_DEVICES'"));
+    assert_eq!(gpus, "GPUs 0,1\n");
+    let other = lab.ends_with("ada", &format!("hostler exec {busy} -- id"), 1);
+    assert!(other.contains("no such job"), "{other}");
+    lab.types("jo", &format!("hostler cancel {busy}"));
+    lab.until(&busy, "cancelled");
+}
+
+/// A container, where anything that runs one is installed.
+fn container(lab: &mut Lab) {
+    let title = "Thursday, still later: a container";
+    let Some((program, before)) = images::program() else {
+        println!("skipped: containers need podman or apptainer, and busybox");
+        lab.leave(title, include_str!("../../../../docs/tour.md"));
+        // The numbers and accounts of what follows are the same.
+        lab.quietly("jo", "hostler submit --gpus 1 --gpu-model V100 --wait -- true");
+        return;
+    };
+    lab.day(
+        title,
+        "One of the machines has a program that runs images: Podman, Apptainer or enroot. An image \
+         may be a file, a name of a registry, or a folder, as this one with nothing but a shell.",
+    );
+    lab.hide(program, "podman");
+    lab.kill_agent("gpu-4", false);
+    lab.before.insert("gpu-4".to_owned(), before);
+    lab.show("gpu-4", "kill %1", "");
+    let options = lab.options("gpu-4").replace("--image-programs none", "");
+    lab.agent("gpu-4", &format!("{options}--image-programs {program}"));
+    images::make(&lab.home("jo").join("image"));
+    lab.types("jo", "ls image");
+    let script = "cat /etc/motd; [ -e /usr ] || echo nothing of the machine";
+    let words = format!("--gpus 1 --image image --wait -- /bin/sh -c '{script}'");
+    let ran = lab.types("jo", &format!("hostler submit --gpu-model V100 {words}"));
+    let number = ran.lines().next().unwrap().to_owned();
+    let said = lab.types("jo", &format!("hostler logs {number} --stdout"));
+    assert_eq!(said, "hello from the image\nnothing of the machine\n");
+    let view = lab.json("jo", &format!("show {number}"));
+    assert_eq!(view["nodes"][0], "gpu-4", "{view}");
+}
+
 /// An agent dies, and then a machine.
 fn friday(lab: &mut Lab) {
     lab.day(
@@ -211,18 +272,18 @@ fn friday(lab: &mut Lab) {
     let words = format!(
         "hostler submit --name long --gpus 2 --gpu-model V100 --workdir . -- sh -c '{until_go}'"
     );
-    lab.types("hana", &words);
-    let before = lab.until("15", "running");
+    let long = lab.types("hana", &words).trim().to_owned();
+    let before = lab.until(&long, "running");
     assert_eq!(before["nodes"][0], "gpu-3", "{before}");
     lab.kill_agent("gpu-3", false);
     lab.show("gpu-3", "kill -9 %1", "");
     lab.agent_again("gpu-3");
-    lab.until("15", "running");
+    lab.until(&long, "running");
     std::fs::write(go, "").unwrap();
-    lab.until("15", "finished");
-    let after = lab.json("hana", "show 15");
+    lab.until(&long, "finished");
+    let after = lab.json("hana", &format!("show {long}"));
     assert_eq!(after["restarts"], 0, "it was not started again: {after}");
-    lab.types("hana", "hostler logs 15");
+    lab.types("hana", &format!("hostler logs {long}"));
     lab.tell(
         "A machine that is lost with all that runs on it is given up after the fence, and its jobs \
          start elsewhere; this one goes on from its checkpoint.",
@@ -234,8 +295,8 @@ fn friday(lab: &mut Lab) {
          cd $HOSTLER_CHECKPOINT_DIR\necho \"from step $(cat step 2> /dev/null || echo 0)\"\n\
          [ -e step ] && exit\necho 500 > step\nsleep 600\n",
     );
-    lab.types("ivan", "hostler submit --name steps steps.sh");
-    let first = lab.until("16", "running");
+    let steps = lab.types("ivan", "hostler submit --name steps steps.sh").trim().to_owned();
+    let first = lab.until(&steps, "running");
     assert_eq!(first["nodes"][0], "gpu-3", "{first}");
     wait_for("its checkpoint", || {
         let saved = lab.quietly("admin", "cat ../shared/*/step 2> /dev/null || true");
@@ -244,11 +305,11 @@ fn friday(lab: &mut Lab) {
     lab.kill_agent("gpu-3", true);
     lab.show("gpu-3", "poweroff", "");
     lab.until_node("gpu-3", "down");
-    let ended = lab.until("16", "finished");
-    let nodes = lab.types("admin", "hostler nodes");
+    let ended = lab.until(&steps, "finished");
+    let nodes = lab.types("admin", "hostler nodes | grep -v ^images");
     assert!(nodes.contains("down"), "{nodes}");
     assert_eq!((&ended["restarts"], &ended["nodes"][0]), (&1.into(), &"gpu-4".into()));
-    let said = lab.types("ivan", "hostler logs 16");
+    let said = lab.types("ivan", &format!("hostler logs {steps}"));
     assert_eq!(said, "from step 500\n");
     lab.tell("It comes back as if nothing had been.");
     lab.agent_again("gpu-3");

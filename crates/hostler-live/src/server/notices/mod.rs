@@ -2,8 +2,8 @@
 //!
 //! Each receiver has a task and a bounded queue of its own, so that a slow one holds up neither the
 //! host nor the others. A notice is tried a few times and then given up, counted and told in the
-//! log. What is in a queue is lost with the daemon: delivery is best effort, at most once for each
-//! try that is answered, and a receiver tells repeated ones by their number.
+//! log. Delivery is best effort: what is in a queue is lost with the daemon, and a notice whose
+//! answer was lost comes again, under the same number.
 
 mod mail;
 mod webhook;

@@ -93,7 +93,7 @@ impl Person {
         }
         self.known = Some((opened.lease, opened.offset));
         let mut keys = (is_terminal && leaves).then(Keys::default);
-        let mut interrupts = 0;
+        let (mut interrupts, mut listens) = (0, true);
         self.input.get_or_insert_with(read_input);
         let ended = loop {
             let input = self.input.as_mut().expect("made above");
@@ -101,9 +101,10 @@ impl Person {
                 frame = receiver.next() => if let Some(ended) = self.show(frame, &frames) {
                     break ended;
                 },
-                permit = frames.reserve(), if self.waiting.is_some() => match permit {
+                permit = frames.reserve(), if listens && self.waiting.is_some() => match permit {
                     Ok(permit) => permit.send(self.waiting.take().expect("looked at above")),
-                    Err(_) => break Ended::Lost,
+                    // What still comes tells whether it is over or lost.
+                    Err(_) => listens = false,
                 },
                 bytes = input.recv(), if self.waiting.is_none() && !self.ended => {
                     let (frame, left) = taken(bytes, keys.as_mut());
