@@ -5,7 +5,7 @@
 
 use crate::cluster::NodeSpec;
 use crate::event::Event;
-use crate::id::{JobId, NodeId};
+use crate::id::{JobId, NodeId, WindowId};
 use crate::job::{JobSpec, Models};
 use crate::limits::{
     AFTER_PER_JOB_MAX, DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX,
@@ -13,6 +13,7 @@ use crate::limits::{
 };
 use crate::state::ClusterState;
 use crate::target::Target;
+use crate::window::Window;
 
 /// Why a fact is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,15 +120,7 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::NodeDrain { node, .. }
         | Event::FeaturesChanged { node, .. }
         | Event::PowerChanged { node, .. } => known_node(state, *node),
-        Event::WindowSet { window, spec } => {
-            let id = window.0;
-            let others = state.windows().filter(|(known, _)| known != window).count();
-            if others >= WINDOWS_MAX {
-                return Err(Refused::TooMany { what: "windows", max: WINDOWS_MAX });
-            }
-            spec.nodes.iter().try_for_each(|node| known_node(state, *node))?;
-            if spec.from < spec.until { Ok(()) } else { Err(Refused::EmptyWindow(id)) }
-        }
+        Event::WindowSet { window, spec } => window_set(state, *window, spec),
         Event::Submitted { job, spec } => submitted(state, *job, spec),
         Event::LeasesSkipped { next } => {
             let known = state.next_lease();
@@ -174,6 +167,15 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::PolicyBroke { .. }
         | Event::RoundEnded => Ok(()),
     }
+}
+
+fn window_set(state: &ClusterState, id: WindowId, spec: &Window) -> Result<(), Refused> {
+    let others = state.windows().filter(|(known, _)| *known != id).count();
+    if others >= WINDOWS_MAX {
+        return Err(Refused::TooMany { what: "windows", max: WINDOWS_MAX });
+    }
+    spec.nodes.iter().try_for_each(|node| known_node(state, *node))?;
+    if spec.from < spec.until { Ok(()) } else { Err(Refused::EmptyWindow(id.0)) }
 }
 
 fn in_order(what: &'static str, id: u32, known: usize, max: usize) -> Result<(), Refused> {

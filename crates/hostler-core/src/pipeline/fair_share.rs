@@ -49,7 +49,7 @@ impl From<HalfLifeDays> for f64 {
 impl HalfLifeDays {
     /// The half-life, if the past counts.
     pub fn span(self) -> Option<Span> {
-        (self.0 > 0.0).then(|| Span((self.0 * 86_400e6) as u64))
+        (self.0 > 0.0).then_some(Span((self.0 * 86_400e6) as u64))
     }
 }
 

@@ -56,31 +56,35 @@ impl Host {
                 self.open_stream(by, job, number, request)?
             }
             Command::Enrol { hash, node } => self.desk.enrol(by, hash, node)?,
+            command => self.operate(by, command)?,
+        };
+        self.desk.draft.effects.push(Effect::Reply(slot, Ok(answer)));
+        Ok(())
+    }
+
+    /// Does what only admins may want.
+    fn operate(&mut self, by: &Principal, command: Command) -> Result<Answer, HostError> {
+        require(by, &[Role::Admin])?;
+        Ok(match command {
             Command::Reserve(request) => {
-                Answer::Reservation(Box::new(self.desk.reserve(by, *request)?))
+                Answer::Reservation(Box::new(self.desk.reserve(*request)?))
             }
             Command::Unreserve { name } => {
-                self.desk.unreserve(by, &name)?;
+                self.desk.unreserve(&name)?;
                 Answer::Done
             }
             Command::Drain { node, draining, how } => {
-                require(by, &[Role::Admin])?;
                 self.drain_node(&node, draining, how)?;
                 Answer::Node(Box::new(self.node(&node).expect("drained just now")))
             }
-            Command::SetPolicy { settings } => {
-                require(by, &[Role::Admin])?;
-                self.desk.set_policy(settings)?
-            }
+            Command::SetPolicy { settings } => self.desk.set_policy(settings)?,
             Command::SetTenant { name, quota } => {
-                require(by, &[Role::Admin])?;
                 let is_new = self.desk.tenants.get(&name).is_none();
                 self.desk.set_tenant(&name, quota)?;
                 let tenant = Box::new(self.tenant(&name).expect("set just now"));
                 Answer::Tenant { tenant, is_new }
             }
             Command::CreateToken { hash, role, tenant, name, one_time, person } => {
-                require(by, &[Role::Admin])?;
                 check_name("name", &name)?;
                 if role == Role::Agent && !one_time {
                     self.desk.nobody_speaks_for(&name)?;
@@ -91,23 +95,21 @@ impl Host {
                 let token = NewRow { role, tenant, name, one_time, person };
                 self.desk.add_token(|_| hash, token)?
             }
-            Command::SetUser { name, role, tenant } => {
-                require(by, &[Role::Admin])?;
-                self.desk.set_user(name, role, tenant)?
-            }
-            Command::RemoveUser { name } => {
-                require(by, &[Role::Admin])?;
-                self.desk.remove_user(&name)?
-            }
+            Command::SetUser { name, role, tenant } => self.desk.set_user(name, role, tenant)?,
+            Command::RemoveUser { name } => self.desk.remove_user(&name)?,
             Command::RevokeToken { token } => {
-                require(by, &[Role::Admin])?;
                 let answer = self.desk.revoke(token)?;
                 self.driver.revoked(&mut self.desk, token);
                 answer
             }
-        };
-        self.desk.draft.effects.push(Effect::Reply(slot, Ok(answer)));
-        Ok(())
+            Command::Submit { .. }
+            | Command::Cancel { .. }
+            | Command::Hold { .. }
+            | Command::ChangeMany { .. }
+            | Command::ReadOutput { .. }
+            | Command::OpenStream { .. }
+            | Command::Enrol { .. } => unreachable!("everybody may ask for this"),
+        })
     }
 
     fn drain_node(

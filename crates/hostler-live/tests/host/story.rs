@@ -122,7 +122,8 @@ impl Theatre {
             ["nodes"] => self.show_nodes(),
             ["why"] => {
                 for node in self.host.nodes() {
-                    writeln!(self.text, "    {}: {}", node.name, node.reason).unwrap();
+                    let why = if node.reason.is_empty() { "nothing" } else { &node.reason };
+                    writeln!(self.text, "    {}: {why}", node.name).unwrap();
                 }
             }
             [node, "piece", request, text] => self.said(node, piece(request, text)),
@@ -346,6 +347,40 @@ fn command(words: &[&str]) -> Command {
             let jobs = jobs.iter().map(|job| job.parse().unwrap()).collect();
             Command::ChangeMany { action, jobs }
         }
+        ["drain" | "undrain" | "reserve" | "unreserve", ..] => keep(words),
+        ["output", job] => {
+            let (job, stream) = (number(job), Stream::Stdout);
+            Command::ReadOutput { job, rank: 0, stream, offset: 0, start: None }
+        }
+        ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
+        ["policy", kind, setting] => {
+            Command::SetPolicy { settings: format!("kind = '{kind}'\n{setting}") }
+        }
+        ["tenant", name] => {
+            Command::SetTenant { name: name.to_string(), quota: TenantQuota::default() }
+        }
+        ["quota", settings @ ..] => {
+            let mut quota = TenantQuota::default();
+            for setting in settings {
+                match setting.split_once('=').unwrap() {
+                    ("gpus", most) => quota.gpus_max = Some(number(most)),
+                    ("jobs", most) => quota.jobs_max = Some(number(most)),
+                    ("queued", most) => quota.queued_max = Some(number(most)),
+                    ("weight", weight) => quota.weight = Some(number(weight)),
+                    ("budget", hours) => quota.budget_gpu_hours = Some(number(hours)),
+                    ("days", days) => quota.budget_days = Some(number(days)),
+                    other => panic!("{other:?}"),
+                }
+            }
+            Command::SetTenant { name: "default".to_owned(), quota }
+        }
+        other => panic!("no such command: {other:?}"),
+    }
+}
+
+/// Nodes that are drained or kept.
+fn keep(words: &[&str]) -> Command {
+    match words {
         ["drain", node, rest @ ..] => Command::Drain {
             node: node.to_string(),
             draining: true,
@@ -378,32 +413,6 @@ fn command(words: &[&str]) -> Command {
             }))
         }
         ["unreserve", name] => Command::Unreserve { name: name.to_string() },
-        ["output", job] => {
-            let (job, stream) = (number(job), Stream::Stdout);
-            Command::ReadOutput { job, rank: 0, stream, offset: 0, start: None }
-        }
-        ["policy", kind] => Command::SetPolicy { settings: format!("kind = '{kind}'") },
-        ["policy", kind, setting] => {
-            Command::SetPolicy { settings: format!("kind = '{kind}'\n{setting}") }
-        }
-        ["tenant", name] => {
-            Command::SetTenant { name: name.to_string(), quota: TenantQuota::default() }
-        }
-        ["quota", settings @ ..] => {
-            let mut quota = TenantQuota::default();
-            for setting in settings {
-                match setting.split_once('=').unwrap() {
-                    ("gpus", most) => quota.gpus_max = Some(number(most)),
-                    ("jobs", most) => quota.jobs_max = Some(number(most)),
-                    ("queued", most) => quota.queued_max = Some(number(most)),
-                    ("weight", weight) => quota.weight = Some(number(weight)),
-                    ("budget", hours) => quota.budget_gpu_hours = Some(number(hours)),
-                    ("days", days) => quota.budget_days = Some(number(days)),
-                    other => panic!("{other:?}"),
-                }
-            }
-            Command::SetTenant { name: "default".to_owned(), quota }
-        }
         other => panic!("no such command: {other:?}"),
     }
 }
