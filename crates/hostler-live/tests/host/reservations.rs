@@ -61,7 +61,7 @@ fn a_reservation_keeps_nodes_for_its_guests_and_what_came_before_ends_in_time() 
                 4 queued: its reservation `course` begins in 10 min
             7 why
                 n1: kept for `course` in 10 min
-                n2:
+                n2: nothing
             8 n1 0 running
             8 n2 1 running
             9 restart
@@ -82,7 +82,7 @@ fn a_reservation_keeps_nodes_for_its_guests_and_what_came_before_ends_in_time() 
             602 n1 2 running
             603 why
                 n1: kept for `course`
-                n2:
+                n2: nothing
             890 n1 beat
             890 n2 beat
             901 tick
@@ -91,8 +91,8 @@ fn a_reservation_keeps_nodes_for_its_guests_and_what_came_before_ends_in_time() 
                 3 queued: needs 2 GPUs on one node; the most free on one is 1 (node `n1`)
                 4 running, on n1
             903 why
-                n1:
-                n2:
+                n1: nothing
+                n2: nothing
         "#]],
     );
 }
@@ -141,7 +141,7 @@ fn jobs_on_a_drained_node_are_stopped_at_the_deadline_and_run_elsewhere() {
                 n1 up
                 to n1: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 1 at n1.example:20001
             67 why
-                n1:
+                n1: nothing
         "#]],
     );
 }
