@@ -9,7 +9,7 @@ use hostler_core::units::Time;
 use hostler_live::host::{
     Answer, Command, Host, HostError, HostHandle, HostThread, Principal, Settings,
 };
-use hostler_live::job::JobRequest;
+use hostler_live::job::{JobRequest, JobState};
 use hostler_live::store::Role;
 use hostler_live::store::memory::Disk;
 use hostler_live::stream::{ABILITY, StreamKind, StreamRequest};
@@ -74,7 +74,7 @@ async fn running(handle: &HostHandle, by: &Principal) -> u32 {
     let submit = Command::Submit { request, key: None, tenant: None };
     let Ok(Answer::Submitted { jobs, .. }) = handle.command(by, submit).await else { panic!() };
     let job = jobs[0];
-    while handle.job(job).await.unwrap().unwrap().started.is_none() {
+    while handle.job(job).await.unwrap().unwrap().state != JobState::Running {
         tokio::task::yield_now().await;
     }
     job

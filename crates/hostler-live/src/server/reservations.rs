@@ -16,7 +16,7 @@ use crate::reservation::{Reservation, ReservationRequest};
     get, path = "/reservations", tag = "cluster",
     responses((status = 200, description = "By their beginning.", body = Vec<Reservation>)),
 )]
-pub async fn list(
+pub async fn reservations(
     State(app): State<App>,
     _: Caller<Look>,
 ) -> Result<Json<Vec<Reservation>>, ApiFault> {
@@ -31,7 +31,7 @@ pub async fn list(
         (status = 404, description = "No such node or tenant.", body = Problem),
     ),
 )]
-pub async fn add(
+pub async fn reserve(
     State(app): State<App>,
     caller: Caller<Operate>,
     Body(request): Body<ReservationRequest>,
@@ -58,7 +58,7 @@ pub async fn add(
         (status = 404, description = "There is none.", body = Problem),
     ),
 )]
-pub async fn end(
+pub async fn unreserve(
     State(app): State<App>,
     caller: Caller<Operate>,
     Named(name): Named<String>,

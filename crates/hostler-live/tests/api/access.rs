@@ -60,11 +60,14 @@ fn every_role_may_do_what_it_should_and_nothing_else() {
         200 403 403 403 403 401  get /api/v1/log
         200 200 200 403 403 401  get /api/v1/me
         200 200 200 403 403 401  get /api/v1/nodes
-        404 403 403 403 403 401  post /api/v1/nodes/{name}/drain
+        400 403 403 403 403 401  post /api/v1/nodes/{name}/drain
         404 403 403 403 403 401  post /api/v1/nodes/{name}/undrain
         200 200 200 403 403 401  get /api/v1/openapi.json
         200 200 200 403 403 401  get /api/v1/policy
         400 403 403 403 403 401  put /api/v1/policy
+        200 200 200 403 403 401  get /api/v1/reservations
+        400 403 403 403 403 401  post /api/v1/reservations
+        404 403 403 403 403 401  delete /api/v1/reservations/{name}
         200 200 200 403 403 401  get /api/v1/tenants
         400 403 403 403 403 401  put /api/v1/tenants/{name}
         200 403 403 403 403 401  get /api/v1/tokens

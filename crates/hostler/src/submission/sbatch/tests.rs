@@ -124,9 +124,8 @@ fn mail_needs_whom_and_of_what() {
     check(
         "--mail-type=NONE",
         expect![[r#"
-        --notify=none --tasks=1
-        note: `--mail-type` without `--mail-user`: only the operator's webhooks hear
-    "#]],
+            --notify=none --tasks=1
+        "#]],
     );
     check(
         "--mail-type=all,TIME_LIMIT_80",
