@@ -1,6 +1,6 @@
 //! What keeps a waiting job from the policy: a person, jobs that it comes after, a start that
-//! failed just now, no node that could hold it, its tenant's quota or budget, or the limit of
-//! its array.
+//! failed just now, no node that could hold it, its tenant's quota or budget, the limit of its
+//! array, or a window that has not begun.
 //!
 //! Plain data. Only `ClusterState::apply` opens and closes gates; a job behind one is held,
 //! whatever policy decides, in a simulation and on a real cluster alike.
@@ -27,11 +27,13 @@ pub enum Gate {
     Quota,
     /// Its tenant has used up the GPU time of its budget.
     Budget,
+    /// The window that it runs in has not begun, or is over.
+    Window,
 }
 
 impl Gate {
     /// All of them, in order.
-    pub const ALL: [Gate; 7] = [
+    pub const ALL: [Gate; 8] = [
         Gate::Person,
         Gate::After,
         Gate::Pause,
@@ -39,6 +41,7 @@ impl Gate {
         Gate::Array,
         Gate::Quota,
         Gate::Budget,
+        Gate::Window,
     ];
 
     fn bit(self) -> u8 {
@@ -77,7 +80,7 @@ impl Gates {
 
     /// Whether one is closed that does not open by others making room.
     pub(crate) fn holds_by_itself(self) -> bool {
-        [Gate::Person, Gate::After, Gate::Pause, Gate::NoNode, Gate::Budget]
+        [Gate::Person, Gate::After, Gate::Pause, Gate::NoNode, Gate::Budget, Gate::Window]
             .into_iter()
             .any(|gate| self.has(gate))
     }

@@ -61,6 +61,8 @@ pub enum Reason {
     QuotaTooSmall,
     /// Its tenant has used up its budget.
     OverBudget,
+    /// The window that it runs in has not begun, or is over.
+    OutsideWindow,
     /// As many jobs of its array as may run at once do.
     ArrayLimit,
     /// It waits for another job.
@@ -121,6 +123,7 @@ impl Reason {
             Reason::NotThisRound => "its turn is in a later round",
             Reason::OverQuota => "its tenant uses its quota",
             Reason::QuotaTooSmall => "it asks for more than its tenant's quota",
+            Reason::OutsideWindow => "its time has not come, or is over",
             Reason::OverBudget => "its tenant has used up its budget",
             Reason::ArrayLimit => "as many of its array run as may at once",
             Reason::After { .. } => "it waits for another job",
@@ -163,6 +166,9 @@ impl fmt::Display for Reason {
             Reason::NotThisRound => write!(f, "its turn is in a later round"),
             Reason::OverQuota => write!(f, "its tenant uses its quota"),
             Reason::QuotaTooSmall => write!(f, "it asks for more than its tenant's whole quota"),
+            Reason::OutsideWindow => {
+                write!(f, "the time that it was submitted for has not come, or is over")
+            }
             Reason::OverBudget => write!(f, "its tenant has used up its budget"),
             Reason::ArrayLimit => write!(f, "as many of its array run as may at once"),
             Reason::After { job } => write!(f, "it waits for job {}", job.0),

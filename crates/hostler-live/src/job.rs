@@ -326,6 +326,8 @@ pub enum HeldBy {
     Quota,
     /// Its tenant has used up the GPU hours of its budget.
     Budget,
+    /// Its reservation has not begun, or is over.
+    Reservation,
 }
 
 /// What people are told about a job.

@@ -1,7 +1,17 @@
 //! Bounds of the live scheduler, each with the reason for its number.
 
+/// Seconds that the first process of a task has to become its user and to enter its folder: a file
+/// system that hangs must not keep the shim from ending the job.
+pub const STAGE_SECS_MAX: u64 = 20;
+
 /// Characters of a note by which an admin says why.
 pub const NOTE_CHARS_MAX: usize = 256;
+
+/// GPU hours of a budget: a hundred thousand GPUs for a year.
+pub const BUDGET_HOURS_MAX: u32 = 1_000_000_000;
+
+/// Days of a period of a budget: ten years.
+pub const BUDGET_DAYS_MAX: u32 = 3660;
 
 /// Days of a period of a budget, where nobody says otherwise: about a month.
 pub const BUDGET_DAYS_DEFAULT: u32 = 30;

@@ -10,6 +10,7 @@ use hostler_live::host::{
     Answer, Command, Host, HostError, HostHandle, HostThread, Principal, Settings,
 };
 use hostler_live::job::{JobRequest, JobState};
+use hostler_live::person::Person;
 use hostler_live::store::Role;
 use hostler_live::store::memory::Disk;
 use hostler_live::stream::{ABILITY, StreamKind, StreamRequest};
@@ -68,6 +69,10 @@ fn open(job: u32, rank: u32) -> Command {
     Command::OpenStream { job, number: 42, request: StreamRequest { rank, what } }
 }
 
+fn person(name: &str, uid: u32) -> Person {
+    Person { name: name.to_owned(), uid: Some(uid) }
+}
+
 async fn running(handle: &HostHandle, by: &Principal) -> u32 {
     let command = vec!["true".to_owned()];
     let request = Box::new(JobRequest { command, ..JobRequest::default() });
@@ -96,6 +101,15 @@ async fn the_agent_of_a_running_job_is_asked_for_those_who_may_end_it() {
     let viewer = Principal { role: Role::Viewer, ..admin.clone() };
     let refused = handle.command(&viewer, open(job, 0)).await;
     assert!(matches!(refused, Err(HostError::Forbidden { .. })), "{refused:?}");
+    let ada = Principal { role: Role::User, person: Some(person("ada", 1001)), ..admin.clone() };
+    let own = running(&handle, &ada).await;
+    assert!(handle.command(&ada, open(own, 0)).await.is_ok());
+    let bob = Principal { person: Some(person("bob", 1002)), ..ada.clone() };
+    let refused = handle.command(&bob, open(own, 0)).await;
+    assert!(matches!(refused, Err(HostError::OtherPerson { .. })), "{refused:?}");
+    let nobody = Principal { person: None, ..ada.clone() };
+    let refused = handle.command(&nobody, open(own, 0)).await;
+    assert!(matches!(refused, Err(HostError::OtherPerson { .. })), "{refused:?}");
     let (tenant, role) = ("other".to_owned(), Role::User);
     let stranger = Principal { role, tenant, ..admin.clone() };
     let refused = handle.command(&stranger, open(job, 0)).await;

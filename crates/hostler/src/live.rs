@@ -97,6 +97,7 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
         Some(HeldBy::Array) => "array",
         Some(HeldBy::Quota) => "quota",
         Some(HeldBy::Budget) => "budget",
+        Some(HeldBy::Reservation) => "reservation",
     };
     format!("{}:{by}", state_name(state))
 }

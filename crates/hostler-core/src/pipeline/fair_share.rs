@@ -33,9 +33,10 @@ impl TryFrom<f64> for HalfLifeDays {
     type Error = &'static str;
 
     fn try_from(days: f64) -> Result<HalfLifeDays, &'static str> {
-        match (0.0..=3650.0).contains(&days) {
+        // Less than a minute would be weighed more often than jobs come.
+        match days == 0.0 || (0.0007..=3650.0).contains(&days) {
             true => Ok(HalfLifeDays(days)),
-            false => Err("a number of days from 0 to 3650"),
+            false => Err("0, or a number of days from 0.0007 to 3650"),
         }
     }
 }

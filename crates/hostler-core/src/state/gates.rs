@@ -25,6 +25,8 @@ pub(super) struct GateBook {
     set_aside: BTreeSet<JobId>,
     /// Jobs of tenants that have used up their budget.
     unpaid: BTreeMap<TenantId, BTreeSet<JobId>>,
+    /// Jobs that wait for their window to begin.
+    outside: BTreeSet<JobId>,
     /// By number.
     tenants: Vec<Room>,
     arrays: BTreeMap<JobId, Room>,
@@ -38,6 +40,7 @@ impl PartialEq for GateBook {
             && self.paused == other.paused
             && self.set_aside == other.set_aside
             && self.unpaid == other.unpaid
+            && self.outside == other.outside
             && self.tenants == other.tenants
             && self.arrays_inside().eq(other.arrays_inside())
     }
@@ -97,8 +100,8 @@ impl ClusterState {
             }
             self.gates.needs.insert(job.id, unmet);
             job.gates.close(Gate::After);
-        } else if self.lacks_budget(job) {
-            self.note_unpaid(job);
+        } else if self.close_by_time(job) {
+            // It waits for a time to come.
         } else if let Some(gate) = self.full_gate(job) {
             self.stand_in_line(job, gate);
         } else {
@@ -146,9 +149,7 @@ impl ClusterState {
         if job.phase == Phase::Held {
             if !job.gates.holds_by_itself() {
                 self.leave_rooms(&mut job);
-                if self.lacks_budget(&job) {
-                    self.note_unpaid(&mut job);
-                }
+                self.close_by_time(&mut job);
             }
             if !job.gates.holds_by_itself() {
                 match self.full_gate(&job) {
@@ -254,6 +255,53 @@ impl ClusterState {
         self.gates.unpaid.remove(&tenant).unwrap_or_default()
     }
 
+    /// Keeps a job back that waits again, if its time has not come or is over.
+    pub(super) fn hold_by_time(&mut self, id: JobId) {
+        let job = self.job(id).expect("the job is not over");
+        let (outside, unpaid) = (self.is_outside(job), self.lacks_budget(job));
+        if outside {
+            self.hold_outside(id);
+        }
+        if unpaid {
+            self.hold_for_budget(id);
+        }
+    }
+
+    /// Keeps a job back whose window has not begun, or is over.
+    pub(super) fn hold_outside(&mut self, id: JobId) {
+        if self.close_gate(id, Gate::Window) {
+            self.gates.outside.insert(id);
+        }
+    }
+
+    /// Lets jobs through whose window has begun.
+    pub(super) fn let_inside(&mut self) {
+        let inside = |id: &JobId| self.job(*id).is_some_and(|job| !self.is_outside(job));
+        let inside: Vec<JobId> = self.gates.outside.iter().copied().filter(inside).collect();
+        for id in inside {
+            self.gates.outside.remove(&id);
+            self.open_gate(id, Gate::Window);
+        }
+    }
+
+    /// Whether a job is for a window that goes on no more, or not yet.
+    pub(super) fn is_outside(&self, job: &Job) -> bool {
+        let mut windows = job.spec.gangs.iter().filter_map(|gang| gang.demand.window);
+        windows.any(|window| !self.is_inside(window))
+    }
+
+    /// Closes the gates of a job that open by time, where that has not come.
+    fn close_by_time(&mut self, job: &mut Job) -> bool {
+        if self.is_outside(job) {
+            job.gates.close(Gate::Window);
+            self.gates.outside.insert(job.id);
+        }
+        if self.lacks_budget(job) {
+            self.note_unpaid(job);
+        }
+        job.gates.has(Gate::Window) || job.gates.has(Gate::Budget)
+    }
+
     fn lacks_budget(&self, job: &Job) -> bool {
         job.spec.gpu_milli() > 0 && self.is_spent(job.spec.tenant)
     }
@@ -296,6 +344,7 @@ impl ClusterState {
             self.gates.paused.retain(|(_, paused)| *paused != job.id);
         }
         self.gates.set_aside.remove(&job.id);
+        self.gates.outside.remove(&job.id);
         let array = job.spec.array.map(|array| array.first);
         if let Some(first) = array
             && self.gates.arrays.get(&first).is_some_and(Room::is_empty)
@@ -483,6 +532,7 @@ impl ClusterState {
             Some(Gate::Quota) if self.exceeds_quota(job) => Reason::QuotaTooSmall,
             Some(Gate::Quota) => Reason::OverQuota,
             Some(Gate::Budget) => Reason::OverBudget,
+            Some(Gate::Window) => Reason::OutsideWindow,
         }
     }
 
@@ -502,6 +552,9 @@ impl ClusterState {
             }
             if job.gates.has(Gate::Budget) {
                 book.gates.unpaid.entry(job.spec.tenant).or_default().insert(job.id);
+            }
+            if job.gates.has(Gate::Window) {
+                book.gates.outside.insert(job.id);
             }
             if job.gates.has(Gate::NoNode) {
                 book.gates.set_aside.insert(job.id);

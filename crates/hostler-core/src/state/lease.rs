@@ -107,6 +107,7 @@ impl ClusterState {
         job.reason = reason;
         self.pending.insert(job_id);
         self.journal.push(Change::Queued(job_id));
+        self.hold_by_time(job_id);
     }
 
     /// Ends a job, and those that waited for another end of it.

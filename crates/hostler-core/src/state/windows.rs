@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{Change, ClusterState};
 use crate::decision::StopWhy;
-use crate::id::{NodeId, WindowId};
+use crate::id::{JobId, NodeId, WindowId};
 use crate::units::{Span, Time};
 use crate::window::{Kept, Stay, Window};
 
@@ -79,6 +79,15 @@ impl ClusterState {
         }
         self.windows.changes_at = self.next_change();
         self.evict();
+        self.let_inside();
+        let outside = |id: &JobId| self.job(*id).is_some_and(|job| self.is_outside(job));
+        let outside: Vec<JobId> = self.pending.iter().copied().filter(outside).collect();
+        outside.into_iter().for_each(|id| self.hold_outside(id));
+    }
+
+    /// Whether a window has begun and is not over.
+    pub(super) fn is_inside(&self, id: WindowId) -> bool {
+        self.window(id).is_some_and(|window| window.from <= self.now && window.until > self.now)
     }
 
     fn kept_nodes(&self) -> BTreeMap<NodeId, Kept> {
@@ -117,8 +126,10 @@ impl ClusterState {
         let nodes = begun.flat_map(|(id, window)| window.nodes.iter().map(move |node| (id, *node)));
         let mut leaving = Vec::new();
         for (window, node) in nodes {
+            // Where another window goes on, those whom it is for stay; not beyond a deadline.
             let first = self.node(node).kept.is_some_and(|kept| kept.window == window);
-            for lease in self.node(node).leases.iter().filter(|_| first) {
+            let endless = self.windows.windows[&window].until == Time::NEVER;
+            for lease in self.node(node).leases.iter().filter(|_| first || endless) {
                 let lease = self.lease(*lease).expect("a node names live leases");
                 let job = self.job(lease.job).expect("a lease belongs to a job");
                 let invited = job.spec.gangs.iter().all(|gang| gang.demand.window == Some(window));

@@ -3,7 +3,7 @@
 use super::facts::{gang, job, node_spec};
 use crate::cluster::NodeSpec;
 use crate::gate::{After, AfterWhen, ArrayLimit};
-use crate::id::{Features, GroupId, JobId, ModelId, ModelSet, ProfileKey, TenantId};
+use crate::id::{Features, GroupId, JobId, ModelId, ModelSet, ProfileKey, TenantId, WindowId};
 use crate::job::{Elastic, JobSpec, Locality, Models, Sharing};
 use crate::units::{Mib, Milli, Span};
 
@@ -31,6 +31,7 @@ pub(crate) fn asks(text: &str) -> JobSpec {
             "tasks" => role.count = number(value),
             "cores" => role.demand.cpu = Milli(number(value) * 1000),
             "mem" => role.demand.mem = Mib(number(value)),
+            "window" => role.demand.window = Some(WindowId(number(value))),
             "needs" => role.demand.needs = Features(number(value)),
             "near" => role.demand.locality = locality(value),
             "on" => {

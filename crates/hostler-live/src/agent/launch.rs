@@ -248,7 +248,11 @@ fn give(path: &Path, user: Option<&JobUser>) -> io::Result<()> {
         other => other?,
     }
     let Some(user) = user else { return Ok(()) };
-    let ours = path.symlink_metadata()?.uid() == rustix::process::geteuid().as_raw();
+    let found = path.symlink_metadata()?;
+    if !found.is_dir() {
+        return Err(io::Error::other(format!("`{}` is no folder", path.display())));
+    }
+    let ours = found.uid() == rustix::process::geteuid().as_raw();
     if ours && user.uid != rustix::process::geteuid().as_raw() {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
         rustix::fs::chownat(CWD, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;

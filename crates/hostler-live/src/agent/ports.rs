@@ -53,8 +53,11 @@ pub(super) async fn connect(
 /// The address at which the job is reached, and who listens there.
 fn check(folder: &LeaseFolder, port: u16) -> Result<(IpAddr, BTreeSet<Listener>), String> {
     let all = listeners(port);
-    let near =
-        |listener: &&Listener| listener.address.is_loopback() || listener.address.is_unspecified();
+    let near = |listener: &&Listener| {
+        // Some programs write an address of the old kind as one of the new kind.
+        let address = listener.address.to_canonical();
+        address.is_loopback() || address.is_unspecified()
+    };
     let listeners: BTreeSet<Listener> = all.iter().filter(near).copied().collect();
     if listeners.is_empty() {
         return Err(match all.first() {

@@ -10,7 +10,7 @@ use super::request::{check_name, invalid};
 use super::tokens::{is_local, local_hash};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
 use crate::driver::{OutputRead, StreamOpen};
-use crate::limits::{POLICY_BYTES_MAX, TOKENS_MAX};
+use crate::limits::{BUDGET_DAYS_MAX, BUDGET_HOURS_MAX, POLICY_BYTES_MAX, TOKENS_MAX};
 use crate::person::{Person, is_account_name};
 use crate::reservation::DrainRequest;
 use crate::store::{JobRow, NodeRow, Role, Row, TenantQuota, TenantRow, TokenRow, starts};
@@ -155,6 +155,14 @@ impl Host {
         request: StreamRequest,
     ) -> Result<Answer, HostError> {
         self.desk.changeable(by, job, None)?;
+        let row = &self.desk.jobs.get(&job).expect("looked up just now").row;
+        // Inside, one is whoever the job runs as.
+        if let Some(person) = &row.facts.person
+            && by.role != Role::Admin
+            && by.person.as_ref().is_none_or(|own| own.name != person.name || own.uid != person.uid)
+        {
+            return Err(HostError::OtherPerson { job });
+        }
         let facts = &self.desk.jobs.get(&job).expect("looked up just now").row.facts;
         let wrong = |fault: String| HostError::WrongState { job, fault };
         let lease = facts.lease.and_then(|lease| self.desk.state().lease(LeaseId(lease)));
@@ -200,6 +208,13 @@ impl Desk {
         check_name("tenant", name)?;
         if quota.weight == Some(0) {
             return Err(invalid("weight", "0; use at least 1".to_owned()));
+        }
+        if quota.budget_gpu_hours == Some(0) || quota.budget_gpu_hours > Some(BUDGET_HOURS_MAX) {
+            let fault = format!("use 1 to {BUDGET_HOURS_MAX} hours");
+            return Err(invalid("budget_gpu_hours", fault));
+        }
+        if quota.budget_days == Some(0) || quota.budget_days > Some(BUDGET_DAYS_MAX) {
+            return Err(invalid("budget_days", format!("use 1 to {BUDGET_DAYS_MAX}")));
         }
         let known = self.tenants.get(name).map(|tenant| tenant.row.id);
         let before = self.tenants.get(name).and_then(|tenant| tenant.row.quota.weight);
@@ -293,6 +308,9 @@ impl Desk {
         }
         if self.tenants.get(&tenant).is_none() {
             return Err(HostError::Unknown { what: "tenant", name: tenant });
+        }
+        if self.tokens.len() >= TOKENS_MAX {
+            return Err(invalid("token", format!("there are {TOKENS_MAX} already")));
         }
         if self.tokens.of_user(&name).is_some() {
             self.remove_user(&name)?;

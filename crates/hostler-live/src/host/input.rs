@@ -370,6 +370,12 @@ pub enum HostError {
         /// The tenant.
         tenant: String,
     },
+    /// The job runs as somebody else.
+    #[error("job {job} runs as another person; only that person and admins go inside")]
+    OtherPerson {
+        /// The job.
+        job: u32,
+    },
     /// The reservation is for others.
     #[error("reservation `{name}` is not for you; `hostler reservation list` says for whom")]
     NotInvited {

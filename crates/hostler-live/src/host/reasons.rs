@@ -65,6 +65,11 @@ impl Host {
             Some(Gate::NoNode) => self.no_node(job),
             Some(Gate::Quota) => self.over_quota(live, job),
             Some(Gate::Budget) => self.over_budget(live, job),
+            Some(Gate::Window) => {
+                let mut notes =
+                    job.spec.gangs.iter().filter_map(|gang| self.window_note(&gang.demand));
+                notes.next().unwrap_or_else(|| job.reason.to_string())
+            }
             Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
         }
     }
@@ -144,9 +149,6 @@ impl Host {
 
     fn shortage(&self, gang: &Gang) -> String {
         let (state, demand) = (self.desk.state(), &gang.demand);
-        if let Some(note) = self.window_note(demand) {
-            return note;
-        }
         let free = state.capacity();
         let all = state.nodes().iter().filter(|node| !node.retired);
         let open: Vec<&Node> = all.clone().filter(|node| node.usable()).collect();

@@ -5,6 +5,7 @@ use hostler_core::border;
 use hostler_core::event::Event;
 use hostler_core::id::{NodeId, WindowId};
 use hostler_core::job::Demand;
+use hostler_core::limits::WINDOWS_MAX;
 use hostler_core::units::{Span, Time};
 use hostler_core::window::Window;
 
@@ -83,6 +84,11 @@ impl Desk {
         check_note(&how.reason)?;
         if how.deadline_secs.is_some_and(|secs| secs > SECS_MAX) {
             return Err(invalid("deadline_secs", format!("use up to {SECS_MAX}")));
+        }
+        if draining && how.deadline_secs.is_some() && self.state().windows().count() >= WINDOWS_MAX
+        {
+            let fault = format!("there are {WINDOWS_MAX} reservations and deadlines already");
+            return Err(invalid("deadline_secs", fault));
         }
         let before = self.reservations.iter().find(|kept| kept.drains && kept.name == row.name);
         if let Some(window) = before.map(|kept| kept.window) {
@@ -164,7 +170,10 @@ impl Desk {
     fn next_window(&self) -> u32 {
         let rows = self.reservations.iter().map(|kept| kept.window);
         let windows = self.state().windows().map(|(id, _)| id.0);
-        rows.chain(windows).max().map_or(0, |last| last + 1)
+        // Jobs that waited for one that is over must not get into another.
+        let gangs = self.state().jobs().flat_map(|job| &job.spec.gangs);
+        let asked = gangs.filter_map(|gang| gang.demand.window.map(|window| window.0));
+        rows.chain(windows).chain(asked).max().map_or(0, |last| last.saturating_add(1))
     }
 
     fn nodes_to_keep(
@@ -209,7 +218,9 @@ impl Desk {
             let ends = leases.filter_map(|lease| state.lease(*lease));
             ends.map(|lease| lease.expected_end).max().unwrap_or(Time::ZERO)
         };
+        let is_up = |row: &&NodeRow| state.node(NodeId(row.id)).usable();
         let rows = self.node_rows().filter(|row| row.machine.gpus > 0 && !row.draining);
+        let rows = rows.filter(is_up);
         let mut rows: Vec<&NodeRow> = rows.filter(|row| is_open(&row.name)).collect();
         rows.sort_by_key(|row| (ready(row), std::cmp::Reverse(row.machine.gpus), row.id));
         let (mut chosen, mut have) = (Vec::new(), 0);

@@ -78,6 +78,9 @@ pub struct TenantView {
     pub waiting: u32,
     /// GPUs of jobs that were let through to the scheduler.
     pub gpus: f64,
+    /// GPU hours that were used in the present period of its budget, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_used: Option<f64>,
 }
 
 /// A token, for people; its secret is not kept anywhere.
@@ -281,6 +284,11 @@ impl Host {
             jobs: tenant.jobs,
             waiting: tenant.jobs.saturating_sub(tenant.leased),
             gpus: self.desk.state().let_through(TenantId(tenant.row.id)) as f64 / 1000.0,
+            budget_used: tenant.row.quota.budget_gpu_hours.map(|_| {
+                let state = self.desk.state();
+                let spent = state.tenant_account(TenantId(tenant.row.id)).spent_at(state.now());
+                spent.secs_f64() / 3600.0
+            }),
         })
     }
 
@@ -357,6 +365,7 @@ fn held_by(gate: Gate) -> HeldBy {
         Gate::Array => HeldBy::Array,
         Gate::Quota => HeldBy::Quota,
         Gate::Budget => HeldBy::Budget,
+        Gate::Window => HeldBy::Reservation,
     }
 }
 

@@ -192,6 +192,7 @@ impl From<HostError> for ApiFault {
             | HostError::NoOutput { .. } => StatusCode::NOT_FOUND,
             HostError::Forbidden { .. }
             | HostError::NotInvited { .. }
+            | HostError::OtherPerson { .. }
             | HostError::Untrusted { .. } => StatusCode::FORBIDDEN,
             HostError::Invalid { .. } | HostError::Policy { .. } => StatusCode::BAD_REQUEST,
             HostError::OverQuota { .. } | HostError::Busy => StatusCode::TOO_MANY_REQUESTS,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hostler_live::host::{Answer, Command, HostError, Principal};
 use hostler_live::job::JobRequest;
 use hostler_live::need::Need;
-use hostler_live::reservation::DrainRequest;
+use hostler_live::reservation::{DrainRequest, ReservationRequest};
 use hostler_live::selection::Selection;
 use hostler_live::store::{Role, TenantQuota};
 
@@ -54,6 +54,17 @@ impl People {
                 let quota = TenantQuota { gpus_max, ..TenantQuota::default() };
                 (Command::SetTenant { name: "default".to_owned(), quota }, None)
             }
+            (5, _) => {
+                self.next_key += 1;
+                let request = ReservationRequest {
+                    name: format!("r{}", self.next_key),
+                    nodes: vec![format!("m{}", dice.below(nodes as u64))],
+                    secs: dice.between(1, 30),
+                    stops_jobs: dice.chance(500),
+                    ..ReservationRequest::default()
+                };
+                (Command::Reserve(Box::new(request)), None)
+            }
             (_, after) => {
                 self.next_key += 1;
                 let request = Box::new(request(dice, after));
@@ -98,6 +109,7 @@ pub fn policy(dice: &mut Dice) -> String {
         "kind = 'priority'\npreempt = true",
         "kind = 'sjf'\nestimate = 'median'",
         "kind = 'srtf'\nestimate = 'user'",
+        "kind = 'sjf'\nestimate = 'user'\nfair_share_days = 0.001",
         "kind = 'max-min-fairness'\nround_secs = 5",
         "kind = 'finish-time-fairness'\nround_secs = 8",
     ];

@@ -10,8 +10,7 @@
 
 use std::sync::Arc;
 
-use hostler_core::cluster::Node;
-use hostler_core::id::{JobId, NodeId};
+use hostler_core::id::JobId;
 use hostler_core::job::Phase;
 use hostler_core::placement::Lease;
 use hostler_core::plan::Plan;
@@ -23,6 +22,7 @@ use hostler_core::stage::{Place, place_job};
 use hostler_core::target::{Team, Turn};
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
+use hostler_core::window::Kept;
 
 use super::dealing::Dealing;
 use super::new_round::{NewRound, Pick};
@@ -151,9 +151,7 @@ impl Rounds {
             }
             // Nobody can come back to a node that takes no new jobs: who is there stays. So does
             // who cannot be saved.
-            let open = |node: &Node| node.usable() && node.kept.is_none();
-            let usable = |node: NodeId| view.node(node).is_some_and(open);
-            let can_come_back = lease.placement.parts.iter().all(|part| usable(part.node));
+            let can_come_back = can_come_back(view, lease);
             if !can_come_back || !view.may_preempt(lease) {
                 walk.pass(lease.job);
                 round.kept.push(lease.id);
@@ -330,10 +328,20 @@ impl Rounds {
     }
 }
 
+/// Whether a job could be started again where it is.
+fn can_come_back(view: &View<'_>, lease: &Lease) -> bool {
+    let Some(job) = view.job(lease.job) else { return false };
+    lease.placement.parts.iter().all(|part| {
+        let demand = job.spec.gangs.get(part.gang as usize).map(|gang| &gang.demand);
+        let node = view.node(part.node).filter(|node| node.usable());
+        node.zip(demand).is_some_and(|(node, demand)| Kept::admits(node.kept, demand))
+    })
+}
+
 /// Thousandths of free GPUs of each model, on nodes that take jobs.
 fn free_gpus(view: &View<'_>, plan: &Plan<'_>) -> Vec<u64> {
     let mut free = vec![0; view.models().len()];
-    for node in view.nodes().iter().filter(|node| node.usable()) {
+    for node in view.nodes().iter().filter(|node| node.usable() && node.kept.is_none()) {
         if let Some(model) = node.spec.gpu_model {
             free[model.index()] += u64::from(plan.free().gpu_free(node.id).0);
         }

@@ -6,6 +6,9 @@ use super::values;
 
 /// Keep nodes for users, tenants or upkeep, for a time.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hostler reservation list")]
 pub struct ReservationArgs {
     #[command(subcommand)]
     pub command: ReservationCommand,
@@ -21,17 +24,22 @@ pub enum ReservationCommand {
     #[command(after_help = "\
 Examples:
   hostler reservation add course --gpus 8 --from 2026-11-20T09:00 --for 3h --tenant students
-  hostler reservation add upkeep --nodes g1,g2 --from 2026-11-22 --for 1d --stop-jobs \\
-    --reason \"new drivers\"
+  hostler reservation add upkeep --nodes g1,g2 --from +2d --for 1d --stop-jobs --reason drivers
   hostler submit --reservation course --gpus 1 -- python lesson.py")]
     Add(Box<ReservationAdd>),
     /// List reservations that are not over.
+    #[command(after_help = "\
+Examples:
+  hostler reservation list")]
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
     /// End one before its time; for admins.
+    #[command(after_help = "\
+Examples:
+  hostler reservation end course")]
     End {
         /// Its name.
         name: String,

@@ -31,6 +31,22 @@ pub fn all_is_well(cluster: &Cluster, jobs: &[(u32, Job)]) -> usize {
     starts
 }
 
+/// A job began after another one, or all of its array, was over.
+fn came_after(client: &mut Client, view: &JobView, first: u32) {
+    let mut number = first;
+    loop {
+        let before: JobView = client.get(&format!("/jobs/{number}")).unwrap();
+        if number > first && before.array_of != Some(first) {
+            return;
+        }
+        assert!(before.ended <= view.started, "{view:?} did not wait for {before:?}");
+        if before.array_of.is_none() {
+            return;
+        }
+        number += 1;
+    }
+}
+
 fn check_job(client: &mut Client, notes: &Path, number: u32, job: &Job) -> usize {
     let view: JobView = client.get(&format!("/jobs/{number}")).unwrap_or_else(|fault| {
         panic!("job {number} was acknowledged and is not there: {fault}");
@@ -39,8 +55,12 @@ fn check_job(client: &mut Client, notes: &Path, number: u32, job: &Job) -> usize
     assert!(is_over(&view), "job {number} is not over: {view:?}");
     let state = if job.code == 0 { JobState::Finished } else { JobState::Failed };
     assert_eq!((view.state, view.exit_code), (state, Some(job.code)), "{view:?}");
+    assert_eq!(view.array_index, job.index, "{view:?}");
+    if let Some(first) = job.after {
+        came_after(client, &view, first);
+    }
     let text = |rank: u32| {
-        std::fs::read_to_string(notes.join(format!("{}.{rank}", job.name))).unwrap_or_default()
+        std::fs::read_to_string(notes.join(format!("{}.{rank}", job.notes()))).unwrap_or_default()
     };
     let lines: Vec<String> = (0..job.tasks).map(text).collect();
     let said = |word: &str| -> Vec<BTreeSet<u32>> {

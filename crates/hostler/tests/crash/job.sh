@@ -3,7 +3,7 @@
 # be had means that something runs which must not.
 #
 # job.sh FOLDER NAME CODE SECONDS SHARE
-folder=$1 name=$2.$RANK code=$3 seconds=$4 share=$5
+folder=$1 name=$2${HOSTLER_ARRAY_INDEX:+_$HOSTLER_ARRAY_INDEX}.$RANK code=$3 seconds=$4 share=$5
 node=${HOSTLER_SOCKET%/leases/*}
 gpu=$folder/${node##*/}.gpu
 

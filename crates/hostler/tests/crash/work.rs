@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hostler_live::api::Accepted;
 use hostler_live::client::{Access, Ask, Client, ClientError, Method};
 use hostler_live::job::{JobRequest, Sharing};
+use hostler_live::need::Need;
 
 use crate::harness::{PATIENCE, words};
 
@@ -40,11 +41,16 @@ pub struct Job {
     pub code: i32,
     pub tasks: u32,
     pub gpus: f64,
+    /// Its place in an array.
+    pub index: Option<u32>,
+    /// A job, or a whole array, that has to be over before it begins.
+    pub after: Option<u32>,
+    array: u32,
     seconds: String,
 }
 
 impl Job {
-    fn draw(name: String, chance: &mut Chance) -> Job {
+    fn draw(name: String, chance: &mut Chance, before: Option<u32>) -> Job {
         let (tasks, gpus) = match chance.below(8) {
             0 => (1, 0.0),
             1 | 2 => (1, 0.5),
@@ -54,7 +60,27 @@ impl Job {
         };
         let code = i32::try_from(chance.below(10)).unwrap();
         let seconds = format!("0.{:03}", chance.below(300));
-        Job { name, code, tasks, gpus, seconds }
+        let array = if chance.below(8) == 0 { 2 } else { 0 };
+        let after = before.filter(|_| chance.below(6) == 0);
+        Job { name, code, tasks, gpus, index: None, after, array, seconds }
+    }
+
+    /// The jobs that it is, from this number on.
+    fn members(&self, first: u32) -> Vec<(u32, Job)> {
+        match self.array {
+            0 => vec![(first, self.clone())],
+            count => (0..count)
+                .map(|index| (first + index, Job { index: Some(index), ..self.clone() }))
+                .collect(),
+        }
+    }
+
+    /// What it calls its notes.
+    pub fn notes(&self) -> String {
+        match self.index {
+            Some(index) => format!("{}_{index}", self.name),
+            None => self.name.clone(),
+        }
     }
 
     fn request(&self, script: &Path, notes: &Path) -> JobRequest {
@@ -68,6 +94,8 @@ impl Job {
             command,
             gpus: self.gpus,
             tasks: self.tasks,
+            array: self.array,
+            after: self.after.map(over).into_iter().collect(),
             sharing,
             grace_secs: Some(5),
             ..JobRequest::default()
@@ -95,10 +123,12 @@ impl Submitter {
             let mut chance = Chance::new(seed);
             let mut client = Client::new(access.clone()).unwrap();
             let mut done = Vec::new();
+            let mut before = None;
             while done.len() < most && !told.load(Ordering::Relaxed) {
-                let job = Job::draw(format!("j{}", done.len()), &mut chance);
+                let job = Job::draw(format!("j{}", done.len()), &mut chance, before);
                 let number = submit(&mut client, &job, &job.request(&script, &notes));
-                done.push((number, job));
+                done.extend(job.members(number));
+                before = Some(number);
                 std::thread::sleep(chance.millis_below(2 * pause_ms));
             }
             done
@@ -110,6 +140,11 @@ impl Submitter {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("submitting works in the end")
     }
+}
+
+/// That a job, or all of the array that begins with it, is over.
+fn over(job: u32) -> Need {
+    format!("over:{job}").parse().unwrap()
 }
 
 /// Says the same until it is acknowledged; its key makes that one job.

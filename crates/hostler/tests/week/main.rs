@@ -195,11 +195,24 @@ fn thursday(lab: &mut Lab) {
     let said = lab.types("gil", "hostler logs 13 --rank 1");
     assert!(said.contains("rank 1 of 2"), "{said}");
     lab.tell("A machine that needs a new fan takes nothing new meanwhile.");
-    lab.types("admin", "hostler drain gpu-1");
+    lab.types("admin", "hostler drain gpu-1 --reason 'new fan' --deadline 2h");
+    let said = lab.types("admin", "hostler nodes");
+    assert!(said.contains("gpu-1 gets no jobs: new fan; what still runs is stopped"), "{said}");
     lab.types("gil", "hostler submit --gpus 4 --gpu-model A100 --wait -- true");
     let view = lab.json("gil", "show 14");
     assert_eq!(view["nodes"][0], "gpu-2", "{view}");
     lab.types("admin", "hostler undrain gpu-1");
+    lab.tell(
+        "Two machines are kept for new drivers on a day to come. Until then jobs start there whose \
+         `--max-time` ends before.",
+    );
+    lab.types(
+        "admin",
+        "hostler reservation add upkeep --nodes gpu-1,gpu-2 --from +10d --for 1d --stop-jobs \
+         --reason drivers",
+    );
+    let said = lab.types("admin", "hostler tenant set speech --gpus 12 --budget 500");
+    assert!(said.contains("speech"), "{said}");
 }
 
 /// Inside of jobs.

@@ -45,6 +45,7 @@ fn a_policy_that_remembers_nothing_decides_the_same() {
 #[test]
 fn days_make_sense_or_are_refused() {
     assert!(HalfLifeDays::try_from(-1.0).is_err());
+    assert!(HalfLifeDays::try_from(1e-9).is_err());
     assert!(HalfLifeDays::try_from(f64::NAN).is_err());
     assert_eq!(HalfLifeDays::default().span(), None);
 }

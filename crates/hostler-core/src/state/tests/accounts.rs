@@ -2,7 +2,7 @@
 
 use crate::account::Budget;
 use crate::cluster::Tenant;
-use crate::event::Event;
+use crate::event::{Event, Outcome};
 use crate::gate::Gate;
 use crate::id::{JobId, TenantId};
 use crate::job::Phase;
@@ -36,14 +36,31 @@ fn a_budget_that_is_used_up_holds_others_back_until_the_next_period() {
     assert_eq!(waiting(&world), [2, 3]);
     assert_eq!((world.job(1).phase, world.job(1).reason), (Phase::Held, Reason::OverBudget));
     // Who runs goes on; who comes waits.
-    world.submit(11, 4, &["gpus 1"]);
+    world.submit(11, 4, &["gpus 1", "tasks 1"]);
     assert!(world.job(4).gates.has(Gate::Budget));
+    assert_eq!(world.job(5).phase, Phase::Pending, "it needs no GPU");
+    world.step(14, vec![held(4, true), held(4, false)], vec![]);
+    assert_eq!(world.job(4).reason, Reason::OverBudget);
     world.step(15, vec![finished(lease, 10)], vec![]);
     assert_eq!(world.state().tenant_account(RED).spent_at(secs(15)), Span::from_secs(40));
-    assert_eq!((waiting(&world), world.engine.wake()), (vec![2, 3], Some(secs(100))));
+    assert_eq!((waiting(&world), world.engine.wake()), (vec![2, 3, 5], Some(secs(100))));
     world.step(100, vec![], vec![]);
-    assert_eq!(waiting(&world), [1, 2, 3, 4]);
+    assert_eq!(waiting(&world), [1, 2, 3, 4, 5]);
     assert_eq!(world.state().tenant_account(RED).spent_at(secs(100)), Span::ZERO);
+    world.check_log();
+}
+
+#[test]
+fn who_is_stopped_when_the_budget_is_used_up_waits_for_the_next_period() {
+    let mut world = World::of("8");
+    world.step(0, vec![budget(RED, Some(10), 100)], vec![]);
+    world.submit(0, 0, &["gpus 1"]);
+    let lease = world.run(0, 0, whole(0, &[0]));
+    world.step(10, vec![], vec![]);
+    world.step(12, vec![stopped(lease, Outcome::Interrupted, 5, 0)], vec![]);
+    assert_eq!((world.job(0).phase, world.job(0).reason), (Phase::Held, Reason::OverBudget));
+    world.step(100, vec![], vec![]);
+    assert_eq!(waiting(&world), [0]);
     world.check_log();
 }
 

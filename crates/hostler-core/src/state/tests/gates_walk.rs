@@ -35,6 +35,9 @@ impl Walk {
                 text += &format!(" after {recent}:{when}");
             }
         }
+        if self.below(5) == 0 {
+            text += &format!(" window {}", self.below(3));
+        }
         if self.below(3) == 0 && next > 8 {
             text += &format!(" array {}:{}", next / 8 * 8, 1 + next / 8 % 3);
         }
@@ -118,8 +121,14 @@ impl Walk {
         for job in state.jobs() {
             let spent = state.is_spent(job.spec.tenant);
             assert!(spent || !job.gates.has(Gate::Budget), "{:?} has a budget", job.id);
-            let waits = job.phase == Phase::Pending && job.spec.gpu_milli() > 0;
-            assert!(!(spent && waits), "{:?} is let through without a budget", job.id);
+            let waits = job.phase == Phase::Pending;
+            let paid = job.spec.gpu_milli() == 0 || !spent;
+            assert!(paid || !waits, "{:?} is let through without a budget", job.id);
+            let window = job.spec.gangs[0].demand.window;
+            let goes_on = |id| state.window(id).is_some_and(|window| window.from <= state.now());
+            let inside = window.is_none_or(goes_on);
+            assert!(inside || !waits, "{:?} is let through outside its window", job.id);
+            assert!(!inside || !job.gates.has(Gate::Window), "{:?} is held inside", job.id);
         }
         for tenant in 0..2 {
             let most = state.tenant(TenantId(tenant)).gpus_max.map(|gpus| u64::from(gpus) * 1000);

@@ -4,7 +4,7 @@
 use crate::decision::{Decision, StopHow, StopWhy};
 use crate::event::{Event, Outcome};
 use crate::id::{NodeId, WindowId};
-use crate::job::JobSpec;
+use crate::job::{JobSpec, Phase};
 use crate::reason::Reason;
 use crate::testkit::*;
 use crate::units::{Span, Time};
@@ -97,6 +97,45 @@ fn jobs_of_a_window_stay_in_it_and_the_first_window_of_a_node_counts() {
     world.step(20, vec![], vec![]);
     assert_eq!(world.state().node(NodeId(0)).kept.map(|kept| kept.window), Some(WindowId(7)));
     assert_eq!(world.step(50, vec![], vec![]).len(), 1);
+    world.check_log();
+}
+
+#[test]
+fn jobs_for_a_window_are_held_until_it_begins_and_once_it_is_over() {
+    let mut world = World::of("4");
+    let phase = |world: &World, job| (world.job(job).phase, world.job(job).reason);
+    let held = (Phase::Held, Reason::OutsideWindow);
+    world.step(0, vec![window(&[0], 10, 20, true)], vec![]);
+    let specs = [limited(None, Some(0)), limited(None, Some(0)), limited(None, Some(9))];
+    let jobs = (0..).zip(specs).map(|(id, spec)| submit(id, spec)).collect();
+    world.step(1, jobs, vec![]);
+    assert_eq!([0, 1, 2].map(|job| phase(&world, job)), [held; 3]);
+    world.step(10, vec![], vec![]);
+    assert_eq!([0, 1].map(|job| phase(&world, job).0), [Phase::Pending; 2]);
+    assert_eq!(phase(&world, 2), held);
+    let lease = world.run(11, 0, whole(0, &[0]));
+    world.step(20, vec![], vec![]);
+    assert_eq!(phase(&world, 1), held);
+    // Who lost its machine after the end waits for what does not come.
+    world.step(21, vec![stopped(lease, Outcome::Interrupted, 0, 0)], vec![]);
+    assert_eq!(phase(&world, 0), held);
+    world.step(22, vec![cancel(0), window(&[0], 30, 40, true)], vec![]);
+    assert_eq!(phase(&world, 1), held);
+    world.step(30, vec![], vec![]);
+    assert_eq!(phase(&world, 1).0, Phase::Pending);
+    world.check_log();
+}
+
+#[test]
+fn a_deadline_counts_while_another_window_goes_on() {
+    let mut world = World::of("4");
+    let nodes = Box::new([NodeId(0)]);
+    let deadline = Window { nodes, from: secs(15), until: Time::NEVER, evicts: true };
+    world.step(0, vec![window(&[0], 10, 90, true)], vec![]);
+    world.step(10, vec![submit(0, limited(None, Some(0)))], vec![]);
+    world.run(11, 0, whole(0, &[0]));
+    world.step(12, vec![Event::WindowSet { window: WindowId(1), spec: deadline }], vec![]);
+    assert_eq!(world.step(15, vec![], vec![]).len(), 1);
     world.check_log();
 }
 

@@ -129,7 +129,11 @@ impl Container {
     pub fn fault(&self) -> Option<String> {
         let path = path_of(&self.image)?;
         match std::fs::metadata(path) {
-            Err(fault) => Some(format!("its image `{path}` cannot be read: {fault}")),
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
+                Some(format!("its image `{path}` cannot be read: {fault}"))
+            }
+            // It may be open to the job's user all the same.
+            Err(_) => None,
             Ok(found) if ImageKind::of(&self.image) == Some(ImageKind::Folder) => {
                 (!found.is_dir()).then(|| format!("its image `{path}` is no folder of files"))
             }

@@ -14,7 +14,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::agent::cgroup::ControlGroup;
 use crate::agent::folder::{LeaseFolder, write_json};
 use crate::agent::image::launch;
 use crate::agent::{login_limits, processes};
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{MESSAGE_BYTES_MAX, STAGE_SECS_MAX};
 use crate::stream::TerminalSize;
 use crate::wire::{TaskExit, TaskOrder};
 
@@ -70,6 +70,7 @@ pub(super) struct WaitingStage {
 impl WaitingStage {
     /// Waits until it is the job's user, in the job's folder, and limits it as a login would.
     pub fn settle(&mut self, shim: &ShimOrder) -> io::Result<()> {
+        let _watch = Watchdog::over(self.child.id());
         match (&mut self.terminal, self.child.stdout.as_mut()) {
             (Some(terminal), _) => stage::await_ready(shim, terminal)?,
             (None, Some(said)) => stage::await_ready(shim, said)?,
@@ -78,6 +79,24 @@ impl WaitingStage {
         let limits = shim.user.as_ref().map_or(&[][..], |user| &user.limits);
         login_limits::set(limits, self.child.id());
         Ok(())
+    }
+}
+
+/// Kills a process that takes too long, unless it is dropped before.
+struct Watchdog {
+    _alive: Sender<()>,
+}
+
+impl Watchdog {
+    fn over(pid: u32) -> Watchdog {
+        let (alive, watched) = channel();
+        thread::spawn(move || {
+            let limit = Duration::from_secs(STAGE_SECS_MAX);
+            if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                processes::signal(pid, Signal::KILL);
+            }
+        });
+        Watchdog { _alive: alive }
     }
 }
 
