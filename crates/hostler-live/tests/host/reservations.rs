@@ -58,7 +58,7 @@ fn a_reservation_keeps_nodes_for_its_guests_and_what_came_before_ends_in_time() 
                 1 starting, on n1
                 2 starting, on n2
                 3 queued: needs 2 GPUs on one node; the most free on one is 0 (node `n2`); 1 node is kept for others; with `--max-time` it may start where it would end before
-                4 queued: its reservation `course` begins in 10 min
+                4 held by reservation: its reservation `course` begins in 10 min
             7 why
                 n1: kept for `course` in 10 min
                 n2: nothing
@@ -74,7 +74,7 @@ fn a_reservation_keeps_nodes_for_its_guests_and_what_came_before_ends_in_time() 
             302 jobs
                 2 running, on n2
                 3 queued: needs 2 GPUs on one node; the most free on one is 0 (node `n2`); 1 node is kept for others; with `--max-time` it may start where it would end before
-                4 queued: its reservation `course` begins in 5 min
+                4 held by reservation: its reservation `course` begins in 5 min
             599 n1 beat
             599 n2 beat
             601 tick

@@ -478,7 +478,7 @@ pub struct Doctor {
 #[command(after_help = "\
 Examples:
   hostler drain gpu-07
-  hostler drain gpu-07 --reason \"new disk\" --deadline 4h")]
+  hostler drain gpu-07 --reason disk --deadline 4h")]
 pub struct Drain {
     #[command(flatten)]
     pub node: Node,
