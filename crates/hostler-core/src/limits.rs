@@ -41,6 +41,10 @@ pub const LEASE_NUMBER_GAP_MAX: u32 = 1 << 22;
 /// would be spent on starting.
 pub const UNSAVED_STAY_MIN: Span = Span::from_secs(60);
 
+/// A job without a time limit is taken to last so long where nodes will be kept for a window: they
+/// would be of no use to it for weeks otherwise.
+pub const ENDLESS_STAY: Span = Span::from_secs(2 * 24 * 3600);
+
 /// Windows that are not over: each is looked at whenever one of them changes.
 pub const WINDOWS_MAX: usize = 256;
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{NodeId, WindowId};
 use crate::job::Demand;
+use crate::limits::ENDLESS_STAY;
 use crate::units::{Span, Time};
 
 /// A time for which nodes are kept.
@@ -41,7 +42,7 @@ impl Kept {
         match (kept, demand.window) {
             (None, window) => window.is_none(),
             (Some(kept), Some(window)) => kept.window == window && kept.begun,
-            (Some(kept), None) => demand.stay != Stay::NONE && demand.stay <= kept.room,
+            (Some(kept), None) => demand.stay.believed() <= kept.room,
         }
     }
 }
@@ -69,6 +70,11 @@ impl Stay {
     pub fn within(span: Span) -> Stay {
         let over = (1..=Stay::LAST).rev().find(|class| Stay(*class).span() <= span);
         over.map_or(Stay::NONE, Stay)
+    }
+
+    /// How long a stay is taken to last: one without an end as long as jobs without a limit may.
+    pub fn believed(self) -> Stay {
+        if self.is_none() { Stay::of_limit(Some(ENDLESS_STAY)) } else { self }
     }
 
     /// How long it is; nothing for none.
@@ -116,6 +122,8 @@ mod tests {
         let admitted =
             |demand: &Demand| [None, soon, now, other].map(|kept| Kept::admits(kept, demand));
         assert_eq!(admitted(&Demand::default()), [true, false, false, false]);
+        let far = kept(1, false, 3 * 86_400);
+        assert!(Kept::admits(far, &Demand::default()) && !Kept::admits(far, &limited(4 * 86_400)));
         assert_eq!(admitted(&limited(300)), [true, true, false, false]);
         assert_eq!(admitted(&limited(900)), [true, false, false, false]);
         assert_eq!(admitted(&invited), [false, false, true, false]);

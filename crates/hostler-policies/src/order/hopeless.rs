@@ -71,11 +71,9 @@ fn asks_more(more: &Demand, less: &Demand) -> bool {
     // Zero means in proportion, which compares with nothing else.
     let same_terms = (more.gpu_mem.0 == 0) == (less.gpu_mem.0 == 0);
     // Where nodes are kept, longer stays find less room, and those for a window another one.
-    let stays = less.stay == more.stay
-        || (!less.stay.is_none() && (more.stay.is_none() || more.stay >= less.stay));
     more.gpu >= less.gpu
         && more.window == less.window
-        && stays
+        && more.stay.believed() >= less.stay.believed()
         && same_terms
         && more.gpu_mem >= less.gpu_mem
         && more.cpu >= less.cpu

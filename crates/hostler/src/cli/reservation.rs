@@ -18,9 +18,10 @@ pub struct ReservationArgs {
 pub enum ReservationCommand {
     /// Keep nodes for a time; for admins.
     ///
-    /// Before it begins only jobs start on its nodes whose `--max-time` ends in time. While it
-    /// lasts, only jobs that were submitted with `--reservation NAME` by those whom it is for;
-    /// where it is for nobody, none: people can work on the machines.
+    /// Before it begins only jobs start on its nodes whose `--max-time` ends in time; those without
+    /// one are taken to last two days. While it lasts, only jobs that were submitted with
+    /// `--reservation NAME` by those whom it is for; where it is for nobody, none: people can work
+    /// on the machines.
     #[command(after_help = "\
 Examples:
   hostler reservation add course --gpus 8 --from 2026-11-20T09:00 --for 3h --tenant students

@@ -203,8 +203,8 @@ fn thursday(lab: &mut Lab) {
     assert_eq!(view["nodes"][0], "gpu-2", "{view}");
     lab.types("admin", "hostler undrain gpu-1");
     lab.tell(
-        "Two machines are kept for new drivers on a day to come. Until then jobs start there whose \
-         `--max-time` ends before.",
+        "Two machines are kept for new drivers on a day to come. Until then jobs start there that \
+         end in time: by their `--max-time`, or two days before.",
     );
     lab.types(
         "admin",
