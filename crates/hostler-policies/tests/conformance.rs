@@ -196,8 +196,8 @@ fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
             variants.push((def, table("preempt = true\nplace = 'consolidate'")));
         }
         if has("fair_share_days") {
-            // Weighed every second.
-            variants.push((def, table("fair_share_days = 0.00074")));
+            // Weighed about twice a minute.
+            variants.push((def, table("fair_share_days = 0.02")));
         }
         if has("sharing") {
             variants.push((def, table("sharing = 'packed'")));

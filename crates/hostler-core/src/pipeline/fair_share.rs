@@ -78,7 +78,7 @@ impl Order for ByPast {
 
 /// Weighs the past if it is time, and asks to be woken when it is time again. Nothing is ranked
 /// while nobody waits or runs.
-pub(super) fn weigh_in_time(view: &View<'_>, half_life: Span, plan: &mut Plan<'_>) {
+pub fn weigh_in_time(view: &View<'_>, half_life: Span, plan: &mut Plan<'_>) {
     let step = Span((half_life.0 / WEIGHINGS_PER_HALF_LIFE).max(1));
     let next = match view.weighed_at() {
         Some(last) if view.now() < last + step => last + step,

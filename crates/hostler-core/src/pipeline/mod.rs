@@ -14,7 +14,7 @@ mod strict;
 use std::sync::Arc;
 
 use backlog::{Backlog, BacklogChanges};
-pub use fair_share::HalfLifeDays;
+pub use fair_share::{HalfLifeDays, weigh_in_time};
 use serde::{Deserialize, Serialize};
 pub use share::ShareRule;
 
@@ -137,7 +137,7 @@ impl Policy for Pipeline {
         }
         self.cache.backlog.wake_in_time(view, &*self.order, plan);
         if let Some(half_life) = self.half_life {
-            fair_share::weigh_in_time(view, half_life, plan);
+            weigh_in_time(view, half_life, plan);
         }
     }
 }

@@ -18,6 +18,7 @@
 
 use hostler_core::id::JobId;
 use hostler_core::job::Job;
+use hostler_core::pipeline::HalfLifeDays;
 use hostler_core::plan::Plan;
 use hostler_core::policy::PolicyDef;
 use hostler_core::predict::EstimateSource;
@@ -35,8 +36,8 @@ use crate::place::PlaceRule;
 pub fn def() -> PolicyDef {
     let summary = "first in, first out; others fill gaps if they delay nobody who was there before";
     PolicyDef::new("conservative-backfill", summary, |config: Config| {
-        let Config { depth, estimate, place } = config;
-        Ok(Backfill::<BesideAll>::new(place, depth, estimate))
+        let Config { depth, estimate, place, fair_share_days } = config;
+        Ok(Backfill::<BesideAll>::new(place, depth, estimate, fair_share_days))
     })
 }
 
@@ -47,6 +48,7 @@ hostler_core::settings! {
         depth: u32 = 32,
         estimate: EstimateSource = EstimateSource::Oracle,
         place: PlaceRule = PlaceRule::BestFit,
+        fair_share_days: HalfLifeDays = HalfLifeDays::default(),
     }
 }
 

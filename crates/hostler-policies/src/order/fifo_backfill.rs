@@ -19,6 +19,7 @@ use std::iter::Peekable;
 use hostler_core::capacity::Capacity;
 use hostler_core::fit_bound::FitBound;
 use hostler_core::job::{Job, JobSpec};
+use hostler_core::pipeline::HalfLifeDays;
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
 use hostler_core::policy::PolicyDef;
@@ -40,8 +41,8 @@ pub const KIND: &str = "fifo-backfill";
 pub fn def() -> PolicyDef {
     let summary = "first in, first out; others fill gaps if they do not delay the first that waits";
     PolicyDef::new(KIND, summary, |config: Config| {
-        let Config { depth, estimate, place } = config;
-        Ok(Backfill::<BesideHead>::new(place, depth, estimate))
+        let Config { depth, estimate, place, fair_share_days } = config;
+        Ok(Backfill::<BesideHead>::new(place, depth, estimate, fair_share_days))
     })
 }
 
@@ -52,6 +53,7 @@ hostler_core::settings! {
         depth: u32 = 100,
         estimate: EstimateSource = EstimateSource::Oracle,
         place: PlaceRule = PlaceRule::BestFit,
+        fair_share_days: HalfLifeDays = HalfLifeDays::default(),
     }
 }
 

@@ -303,3 +303,28 @@ fn many_ends_are_rounded_onto_few_instants_and_no_reservation_is_broken() {
     "#]]
     .assert_eq(&tail);
 }
+
+/// The same schedule for both rules: red has used the GPU when its second job could start.
+const TWO_TENANTS: &str = "
+    cluster 1
+    job a at 0 for 20 tenant red
+    job b at 1 for 20 tenant red
+    job c at 2 for 20 tenant blue
+";
+
+#[test]
+fn who_used_less_before_comes_first_where_the_past_counts() {
+    // Half of it counts after 640 s: it is weighed every 10 s.
+    for kind in ["fifo-backfill", "conservative-backfill"] {
+        check(
+            &format!("kind = '{kind}'\nfair_share_days = 0.0074074"),
+            TWO_TENANTS,
+            expect![[r#"
+                a  0..20
+                b  40..60
+                c  20..40
+                avg jct 39.00  makespan 60  preemptions 0
+            "#]],
+        );
+    }
+}
