@@ -1,6 +1,6 @@
-//! What backfilling policies have in common: jobs start in the order of their submission, or of what
-//! their tenants used before, until one does not fit; which of those behind it start all the same is
-//! the policy's own rule.
+//! What backfilling policies have in common: jobs start in the order of their submission, or of
+//! what their tenants used before, until one does not fit; which of those behind it start all the
+//! same is the policy's own rule.
 
 use hostler_core::id::JobId;
 use hostler_core::job::Job;
