@@ -300,6 +300,10 @@ impl Desk {
             let fault = format!("`{}` is no name of an account", name.escape_debug());
             return Err(invalid("name", fault));
         }
+        if name == "nobody" {
+            let fault = "jobs may run as `nobody`, and would be let in, too; name a person";
+            return Err(invalid("name", fault.to_owned()));
+        }
         if role == Role::Agent {
             return Err(invalid(
                 "role",

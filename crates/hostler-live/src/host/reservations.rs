@@ -15,6 +15,9 @@ use crate::limits::{NOTE_CHARS_MAX, SECS_MAX};
 use crate::reservation::{DrainRequest, Reservation, ReservationRequest};
 use crate::store::{NodeRow, Row};
 
+/// Seconds by which a beginning may lie in the past and mean now.
+const PAST_SECS_MAX: f64 = 60.0;
+
 impl Desk {
     /// Reservations that are not over, and notes on drained nodes.
     pub(super) fn reservations(&self) -> impl Iterator<Item = &Reservation> {
@@ -33,6 +36,11 @@ impl Desk {
             return Err(invalid("secs", format!("{}; use 1 to {SECS_MAX}", request.secs)));
         }
         let now = self.now.secs_f64();
+        // A clock that is a little behind means now.
+        if request.from.is_some_and(|from| from < now - PAST_SECS_MAX) {
+            let fault = "that time is over; name one to come, or leave it out for now".to_owned();
+            return Err(invalid("from", fault));
+        }
         let from = request.from.unwrap_or(now).max(now);
         let until = from + request.secs as f64;
         if !until.is_finite() || until > now + 2.0 * SECS_MAX as f64 {

@@ -115,7 +115,13 @@ impl Asked<'_> {
             cursor = page.next;
             let full = listing::lines_of(&jobs, look) >= most && !goes_on(&jobs, look);
             if cursor.is_none() || full || jobs.len() >= JOBS_MAX {
-                return Ok((jobs, cursor.is_some()));
+                // A page may hold more lines than were asked for.
+                let lines = |count: &usize| listing::lines_of(&jobs[..*count], look) <= most;
+                let counts: Vec<usize> = (0..=jobs.len()).collect();
+                let fit = counts.partition_point(lines).saturating_sub(1);
+                let more = cursor.is_some() || fit < jobs.len();
+                jobs.truncate(fit);
+                return Ok((jobs, more));
             }
         }
     }

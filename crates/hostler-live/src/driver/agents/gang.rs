@@ -340,13 +340,15 @@ impl AgentDriver {
         if outcome != Outcome::Interrupted {
             desk.job_ended_at(job, ended);
         }
-        let at_fault = self.nodes_with(lease, &PartStage::Impossible);
+        let missing_on = self.nodes_with(lease, &PartStage::Impossible);
+        for node in &missing_on {
+            // One after the other cannot start where a folder of all machines is missing.
+            self.blame(desk, *node, job, true);
+        }
         if let Some(gpu) = used.filter(|_| outcome == Outcome::Finished) {
             self.fact(desk, Event::Used { lease, gpu });
         }
         self.fact(desk, Event::Stopped { lease, outcome, done, lost });
-        // One after the other cannot start where a folder of all machines is missing.
-        at_fault.into_iter().for_each(|node| self.blame(desk, node, job));
     }
 
     /// Tells a node again what it did not confirm: a message may be lost without the connection.

@@ -14,9 +14,12 @@ use crate::host::Desk;
 /// Different jobs in a row whose start fails on a node, after which the node is to blame.
 const JOBS_IN_A_ROW: usize = 3;
 
-/// Jobs that could not start on a node since one could.
+/// Jobs that are remembered of a node: more say nothing more.
+const JOBS_REMEMBERED_MAX: usize = 64;
+
+/// Jobs that could not start on a node since one could, and whose they were.
 #[derive(Default)]
-pub(super) struct FailedStarts(BTreeMap<NodeId, BTreeSet<JobId>>);
+pub(super) struct FailedStarts(BTreeMap<NodeId, BTreeMap<JobId, String>>);
 
 impl FailedStarts {
     /// A job runs on a node: nothing is wrong with it.
@@ -34,7 +37,7 @@ impl AgentDriver {
         desk.start_failed(lease);
         self.forget_ended(desk);
         for node in nodes {
-            self.blame(desk, node, job);
+            self.blame(desk, node, job, false);
         }
     }
 
@@ -44,11 +47,17 @@ impl AgentDriver {
         parts.filter(|(_, part)| *part == stage).map(|(node, _)| *node).collect()
     }
 
-    /// Notes that a job could not start on a node.
-    pub(super) fn blame(&mut self, desk: &mut Desk, node: NodeId, job: JobId) {
+    /// Notes that a job could not start on a node. Where it names what is not there, that may be its
+    /// own mistake: jobs of one user alone do not speak against the node then.
+    pub(super) fn blame(&mut self, desk: &mut Desk, node: NodeId, job: JobId, its_own: bool) {
+        let user = desk.job_row(job).map_or_else(String::new, |row| row.user.clone());
         let jobs = self.failed_starts.0.entry(node).or_default();
-        jobs.insert(job);
-        if jobs.len() >= JOBS_IN_A_ROW {
+        jobs.insert(job, user);
+        let users = jobs.values().collect::<BTreeSet<_>>().len();
+        if jobs.len() > JOBS_REMEMBERED_MAX {
+            jobs.pop_first();
+        }
+        if jobs.len() >= JOBS_IN_A_ROW && (users > 1 || !its_own) {
             self.failed_starts.0.remove(&node);
             let why = format!("{JOBS_IN_A_ROW} jobs in a row could not start there");
             self.quarantine(desk, node, why);
