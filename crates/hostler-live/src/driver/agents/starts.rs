@@ -47,8 +47,8 @@ impl AgentDriver {
         parts.filter(|(_, part)| *part == stage).map(|(node, _)| *node).collect()
     }
 
-    /// Notes that a job could not start on a node. Where it names what is not there, that may be its
-    /// own mistake: jobs of one user alone do not speak against the node then.
+    /// Notes that a job could not start on a node. Where it names what is not there, that may be
+    /// its own mistake: jobs of one user alone do not speak against the node then.
     pub(super) fn blame(&mut self, desk: &mut Desk, node: NodeId, job: JobId, its_own: bool) {
         let user = desk.job_row(job).map_or_else(String::new, |row| row.user.clone());
         let jobs = self.failed_starts.0.entry(node).or_default();
