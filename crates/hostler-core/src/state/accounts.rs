@@ -31,9 +31,8 @@ impl ClusterState {
             return;
         }
         let tenant = self.job(job).expect("a lease belongs to a job").spec.tenant;
-        let now = self.now;
+        self.begin_period(tenant);
         let account = self.tenant_account_mut(tenant);
-        account.settle(now);
         account.held = if begins { account.held + milli } else { account.held - milli };
         self.plan_budget(tenant);
     }
@@ -66,24 +65,19 @@ impl ClusterState {
     /// Whether a tenant has used up its budget of this period.
     pub fn is_spent(&self, tenant: TenantId) -> bool {
         let budget = self.tenants.get(tenant.index()).and_then(|tenant| tenant.budget);
-        budget
-            .is_some_and(|budget| self.tenant_account(tenant).spent_at(self.now) >= budget.gpu_time)
+        let account = self.tenant_account(tenant);
+        budget.is_some_and(|budget| {
+            // A period in which it held nothing may be over without anybody having looked.
+            let over = self.now.since(account.period_from) >= budget.every && account.held == 0;
+            let spent = if over { Span::ZERO } else { account.spent_at(self.now) };
+            spent >= budget.gpu_time
+        })
     }
 
     /// Begins a new period if it is time, and lets jobs of the tenant through or not.
     fn look_at_budget(&mut self, tenant: TenantId) {
         self.note_change();
-        let (now, budget) = (self.now, self.tenants[tenant.index()].budget);
-        let account = self.tenant_account_mut(tenant);
-        account.settle(now);
-        if let Some(budget) = budget {
-            let every = budget.every.0.max(1);
-            let periods = now.since(account.period_from).0 / every;
-            if periods > 0 {
-                account.period_from = account.period_from + Span(periods * every);
-                account.period_base = account.used;
-            }
-        }
+        self.begin_period(tenant);
         self.plan_budget(tenant);
         match self.is_spent(tenant) {
             true => {
@@ -102,11 +96,29 @@ impl ClusterState {
         }
     }
 
-    /// Notes when to look at the budget of a tenant next.
-    fn plan_budget(&mut self, tenant: TenantId) {
+    /// Settles an account, in the period that goes on now.
+    fn begin_period(&mut self, tenant: TenantId) {
+        let now = self.now;
+        let budget = self.tenants.get(tenant.index()).and_then(|tenant| tenant.budget);
+        let account = self.tenant_account_mut(tenant);
+        if let Some(budget) = budget {
+            let every = budget.every.0.max(1);
+            let periods = now.since(account.period_from).0 / every;
+            if periods > 0 {
+                account.period_from = account.period_from + Span(periods * every);
+                account.period_base = account.used_at(account.period_from);
+            }
+        }
+        account.settle(now);
+    }
+
+    /// Notes when to look at the budget of a tenant next: while it holds nothing and nobody waits,
+    /// never.
+    pub(super) fn plan_budget(&mut self, tenant: TenantId) {
         let account = self.tenant_account(tenant);
         let budget = self.tenants.get(tenant.index()).and_then(|tenant| tenant.budget);
-        let next = budget.and_then(|budget| {
+        let matters = account.held > 0 || self.has_unpaid(tenant);
+        let next = budget.filter(|_| matters).and_then(|budget| {
             let anew = Time(account.period_from.0.saturating_add(budget.every.0.max(1)));
             let spent = account.exhausted_at(&budget).filter(|at| *at > self.now);
             [Some(anew), spent].into_iter().flatten().min()

@@ -247,6 +247,7 @@ impl ClusterState {
         if self.close_gate(id, Gate::Budget) {
             let tenant = self.job(id).expect("it is held").spec.tenant;
             self.gates.unpaid.entry(tenant).or_default().insert(id);
+            self.plan_budget(tenant);
         }
     }
 
@@ -309,6 +310,12 @@ impl ClusterState {
     fn note_unpaid(&mut self, job: &mut Job) {
         job.gates.close(Gate::Budget);
         self.gates.unpaid.entry(job.spec.tenant).or_default().insert(job.id);
+        self.plan_budget(job.spec.tenant);
+    }
+
+    /// Whether jobs of a tenant wait for its next budget.
+    pub(super) fn has_unpaid(&self, tenant: TenantId) -> bool {
+        self.gates.unpaid.contains_key(&tenant)
     }
 
     fn forget_unpaid(&mut self, job: &Job) {
