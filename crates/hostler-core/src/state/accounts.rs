@@ -78,7 +78,6 @@ impl ClusterState {
     fn look_at_budget(&mut self, tenant: TenantId) {
         self.note_change();
         self.begin_period(tenant);
-        self.plan_budget(tenant);
         match self.is_spent(tenant) {
             true => {
                 let of_tenant = |id: &JobId| {
@@ -94,6 +93,7 @@ impl ClusterState {
                 }
             }
         }
+        self.plan_budget(tenant);
     }
 
     /// Settles an account, in the period that goes on now.

@@ -325,6 +325,7 @@ impl ClusterState {
                 self.gates.unpaid.remove(&job.spec.tenant);
             }
         }
+        self.plan_budget(job.spec.tenant);
     }
 
     /// A job started: those who waited for that need not any more.

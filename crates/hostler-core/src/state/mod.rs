@@ -124,6 +124,7 @@ impl PartialEq for ClusterState {
             && self.windows == other.windows
             && self.accounts == other.accounts
             && self.weighed_at == other.weighed_at
+            && self.budget_changes == other.budget_changes
             && self.abilities == other.abilities
             && self.uses == other.uses
             && self.wake_at == other.wake_at
