@@ -91,18 +91,61 @@ fn fault() -> impl Strategy<Value = FaultText> {
     prop_oneof![node, start, report]
 }
 
+/// Times for which nodes are kept, and what tenants may use: in most cases none.
+#[derive(Clone, Debug)]
+struct RuleText {
+    windows: Vec<(prop::sample::Index, u32, u32, &'static str)>,
+    quota: Option<u32>,
+    budget: Option<(u32, u32)>,
+}
+
+fn rules() -> impl Strategy<Value = RuleText> {
+    let evicts = prop::sample::select(vec!["yes", "no"]);
+    let window = (any::<prop::sample::Index>(), 0u32..300, 1u32..200, evicts);
+    let windows = prop::collection::vec(window, 0..3);
+    // The largest job fits: one that never could would wait for good.
+    let quota = prop::option::weighted(0.2, 26u32..60);
+    let budget = prop::option::weighted(0.2, (1u32..500, 50u32..400));
+    (windows, quota, budget).prop_map(|(windows, quota, budget)| RuleText {
+        windows,
+        quota,
+        budget,
+    })
+}
+
+impl RuleText {
+    fn lines(&self, nodes: usize) -> String {
+        let mut text = String::new();
+        for (at, (node, from, lasts, evicts)) in self.windows.iter().enumerate() {
+            let (node, until) = (node.index(nodes), from + lasts);
+            text +=
+                &format!("window w{at} nodes n{node} from {from} until {until} evicts {evicts}\n");
+        }
+        if let Some(gpus) = self.quota {
+            text += &format!("tenant red quota {gpus}\n");
+        }
+        if let Some((secs, every)) = self.budget {
+            text += &format!("tenant blue budget {secs} every {every}\n");
+        }
+        text
+    }
+}
+
 fn scenario() -> impl Strategy<Value = String> {
     let nodes = prop::collection::vec(node(), 1..5);
     let jobs = prop::collection::vec(job(), 1..16);
     let faults = prop::collection::vec(fault(), 0..4);
-    (nodes, jobs, faults).prop_map(|(nodes, mut jobs, faults)| {
+    (nodes, jobs, faults, rules()).prop_map(|(nodes, mut jobs, faults, rules)| {
         jobs.sort_by_key(|job| job.at);
         let mut text = String::new();
         for (at, node) in nodes.iter().enumerate() {
             writeln!(text, "node n{at} {node}").expect("writing to a string");
         }
+        text += &rules.lines(nodes.len());
         for (at, job) in jobs.iter().enumerate() {
-            writeln!(text, "job j{at} at {} {}", job.at, job.words).expect("writing to a string");
+            let tenant = ["red", "blue"][at % 2];
+            writeln!(text, "job j{at} at {} tenant {tenant} {}", job.at, job.words)
+                .expect("writing to a string");
             if let Some(role) = &job.role {
                 writeln!(text, "{role}").expect("writing to a string");
             }
@@ -152,6 +195,10 @@ fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
         if has("preempt") && has("head") {
             variants.push((def, table("preempt = true\nhead = 'blocks'")));
             variants.push((def, table("preempt = true\nplace = 'consolidate'")));
+        }
+        if has("fair_share_days") {
+            // Weighed about twice a minute.
+            variants.push((def, table("fair_share_days = 0.02")));
         }
         if has("sharing") {
             variants.push((def, table("sharing = 'packed'")));

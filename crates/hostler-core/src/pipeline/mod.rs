@@ -130,9 +130,12 @@ impl Policy for Pipeline {
         let mut news = self.cache.backlog.sync(view, &*self.order, self.sharing);
         self.cache.empty_cluster.refresh(view);
         self.turn_away(view, &mut news, plan);
+        // What no strict pass counts on is forgotten: nodes that are freed meanwhile are not
+        // told of again.
+        let blocked = self.cache.blocked.take();
         match (self.preempts_now(wake), self.head) {
             (true, _) => self.by_rank(view, &news, plan),
-            (false, Head::Blocks) => self.strict(view, &news, plan),
+            (false, Head::Blocks) => self.strict(view, &news, blocked, plan),
             (false, Head::Skips) => self.greedy(view, &news, plan),
         }
         self.cache.backlog.wake_in_time(view, &*self.order, plan);

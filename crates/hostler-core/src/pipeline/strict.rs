@@ -15,14 +15,21 @@ pub(super) struct Blocked {
 }
 
 impl Pipeline {
-    pub(super) fn strict(&mut self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
+    /// Starts jobs in order. `known` is what was found at the last question.
+    pub(super) fn strict(
+        &mut self,
+        view: &View<'_>,
+        news: &BacklogChanges,
+        mut known: Option<Blocked>,
+        plan: &mut Plan<'_>,
+    ) {
         let mut head = None;
         for rank in self.cache.backlog.iter() {
             if plan.has_job(rank.1) {
                 continue;
             }
             let spec = self.cache.backlog.spec(view, rank.1);
-            let blocked = self.cache.blocked.take().filter(|known| known.head == rank.1);
+            let blocked = known.take().filter(|known| known.head == rank.1);
             let hopeful = blocked.filter(|_| !news.all && spec.gangs.len() == 1).map(|known| {
                 let freed = news.freed.iter();
                 let gained =

@@ -8,6 +8,7 @@ mod orders;
 use expect_test::{Expect, expect};
 
 use super::{Head, Pipeline, Preempt, ShareRule};
+use crate::event::Event;
 use crate::policy::Cadence;
 use crate::testkit::*;
 use crate::units::Span;
@@ -208,6 +209,19 @@ fn a_strict_pipeline_says_behind_whom_jobs_wait() {
 }
 
 #[test]
+fn a_job_that_was_first_and_held_back_gets_what_was_freed_meanwhile() {
+    let mut world = World::with_policy("2", pipeline(Head::Blocks, Preempt::Never));
+    world.submit(0, 0, &["gpus 1", "gpus 2"]);
+    let job = crate::id::JobId(1);
+    world.told(1, vec![Event::HoldChanged { job, held: true }]);
+    world.told(2, vec![finished(0, 2)]);
+    expect![[r#"
+        start job1 as lease1 on node0[gpu0 gpu1]
+    "#]]
+    .assert_eq(&world.told(3, vec![Event::HoldChanged { job, held: false }]));
+}
+
+#[test]
 fn victims_are_stopped_with_a_checkpoint_and_the_room_is_kept_for_whom_they_stop() {
     let mut world = World::with_policy("2", pipeline(Head::Skips, Preempt::ByRank));
     world.submit(0, 0, &["gpus 1", "gpus 1"]);
@@ -238,7 +252,7 @@ fn a_part_of_a_gpu_is_booked_by_the_rule_of_sharing() {
             world.submit(at, id, &["gpu 500 group 1"]);
             let gpu = crate::units::Milli(used);
             let lease = crate::id::LeaseId(id);
-            let used = crate::event::Event::Used { lease, gpu };
+            let used = Event::Used { lease, gpu };
             world.step(at, vec![started(id), used, finished(id, 1)], vec![]);
         }
         let text = world.told(9, vec![submit(3, asks(job))]);
