@@ -159,6 +159,11 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.state = ClusterState::restore(snapshot);
     }
 
+    /// Whether the policy has not seen all that it is to be asked about.
+    pub fn is_policy_due(&self) -> bool {
+        self.policy_due && !self.state.nobody_decides()
+    }
+
     /// The time by which the engine wants to be called, if nothing happens before.
     pub fn wake(&self) -> Option<Time> {
         let round = match self.policy.cadence() {
@@ -167,6 +172,7 @@ impl<Watcher: Watch> Engine<Watcher> {
         };
         let state = &self.state;
         let times = [
+            self.is_policy_due().then(|| state.now()),
             round,
             state.wake_at(),
             state.next_due(),
@@ -419,7 +425,11 @@ impl<Watcher: Watch> Engine<Watcher> {
             self.policy_due = false;
         }
         for decision in decisions {
+            let before = self.state.journal.end();
             self.state.apply_decision(decision, &mut self.watch);
+            // Who is turned away makes room within limits: the policy has not seen who comes then.
+            let leaves = matches!(decision, Decision::Reject { .. } | Decision::SetAside { .. });
+            self.policy_due |= leaves && self.state.journal.queued_since(before);
         }
     }
 

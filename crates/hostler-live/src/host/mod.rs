@@ -228,7 +228,8 @@ impl Host {
             }
         }
         self.desk.ask_solver();
-        if is_due(&self.desk) {
+        // Who turned others away is asked again without delay: each time fewer wait.
+        if is_due(&self.desk) && !self.desk.engine.is_policy_due() {
             self.not_before = self.desk.now + HOUSEKEEPING;
         }
     }

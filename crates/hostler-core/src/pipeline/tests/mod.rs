@@ -222,6 +222,18 @@ fn a_job_that_was_first_and_held_back_gets_what_was_freed_meanwhile() {
 }
 
 #[test]
+fn who_comes_after_a_job_that_is_turned_away_is_asked_for_at_once() {
+    let mut world = World::with_policy("2", pipeline(Head::Skips, Preempt::Never));
+    // One at a time: the second is let through when the first is no more.
+    world.submit(0, 0, &["gpus 3 array 0:1", "gpus 1 array 0:1"]);
+    assert_eq!(world.engine.wake(), Some(crate::units::Time::ZERO));
+    expect![[r#"
+        start job1 as lease0 on node0[gpu0]
+    "#]]
+    .assert_eq(&world.told(0, vec![]));
+}
+
+#[test]
 fn victims_are_stopped_with_a_checkpoint_and_the_room_is_kept_for_whom_they_stop() {
     let mut world = World::with_policy("2", pipeline(Head::Skips, Preempt::ByRank));
     world.submit(0, 0, &["gpus 1", "gpus 1"]);
