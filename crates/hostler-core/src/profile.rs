@@ -207,6 +207,13 @@ impl Profile {
         if rate.0 == 0 { rate } else { rate.times(self.at_reach(reach)) }
     }
 
+    /// No job of this profile is faster than this anywhere.
+    pub fn rate_max(&self) -> Rate {
+        let alone = self.models.iter().map(|(_, rate)| *rate).fold(Rate::FULL, Rate::max);
+        let reach = self.reach.iter().map(|(_, rate)| *rate).fold(Rate::FULL, Rate::max);
+        alone.times(reach)
+    }
+
     /// Factor for tasks that are `reach` apart.
     pub fn at_reach(&self, reach: Reach) -> Rate {
         lookup(&self.reach, &reach).unwrap_or(Rate::FULL)

@@ -10,6 +10,10 @@ pub const STEPS_MAX: usize = 64;
 /// have a reservation.
 pub const ENDS_MAX: usize = STEPS_MAX / 2;
 
+/// Nodes times tasks of a gang that are weighed against each other when it is divided among nodes:
+/// some milliseconds.
+pub const SEATINGS_MAX: usize = 1 << 20;
+
 /// A job that outlasts its estimate is believed to need another tenth of what it has run: the
 /// longer it has been wrong, the longer it may go on being so.
 pub const OVERDUE_PART: u64 = 10;

@@ -12,7 +12,17 @@ use crate::window::Kept;
 impl Capacity {
     /// Tasks of `demand` that fit the free part of a node, capped at `most`.
     pub fn slots(&self, id: NodeId, demand: &Demand, most: u32) -> u32 {
-        let node = &self.nodes[id.index()];
+        self.slots_of(&self.nodes[id.index()], self.devices_of(id), demand, most)
+    }
+
+    /// The same for a node of which so much is free.
+    pub(super) fn slots_of(
+        &self,
+        node: &NodeFree,
+        devices: &[DeviceFree],
+        demand: &Demand,
+        most: u32,
+    ) -> u32 {
         let covers = node.features.cover(demand.needs);
         if !node.usable || !covers || !Kept::admits(node.kept, demand) {
             return 0;
@@ -27,9 +37,8 @@ impl Capacity {
         if demand.gpu.0 == 0 {
             return most;
         }
-        let devices = self.devices_of(id);
         let by_gpu = match (demand.locality, demand.gpu.is_fraction()) {
-            (Locality::Island, _) => self.island_slots(id, demand).max().unwrap_or(0),
+            (Locality::Island, _) => self.island_slots(node, devices, demand).max().unwrap_or(0),
             (_, true) => self.fraction_slots(node, devices, demand),
             (_, false) => u32::from(node.whole) / demand.gpu.whole(),
         };
@@ -90,9 +99,12 @@ impl Capacity {
     }
 
     /// Tasks that fit each island of the node, by GPUs alone.
-    fn island_slots(&self, id: NodeId, demand: &Demand) -> impl Iterator<Item = u32> {
-        let node = &self.nodes[id.index()];
-        let devices = self.devices_of(id);
+    fn island_slots(
+        &self,
+        node: &NodeFree,
+        devices: &[DeviceFree],
+        demand: &Demand,
+    ) -> impl Iterator<Item = u32> {
         let size = if node.island_gpus == 0 { devices.len() } else { node.island_gpus.into() };
         devices.chunks(size.max(1)).map(move |island| {
             if demand.gpu.is_fraction() {
@@ -175,7 +187,8 @@ impl Capacity {
         if demand.locality != Locality::Island {
             return None;
         }
-        let islands = self.island_slots(id, demand).enumerate();
+        let node = &self.nodes[id.index()];
+        let islands = self.island_slots(node, self.devices_of(id), demand).enumerate();
         let able = islands.filter(|&(_, slots)| slots >= tasks);
         able.min_by_key(|&(_, slots)| slots).map(|(island, _)| island)
     }

@@ -1,14 +1,16 @@
 //! What is free: the book of every node and device, and the index over it.
 //!
 //! A [`Capacity`] refuses to book what is taken. The state owns one; a plan borrows it for one
-//! question; backfill policies copy it to look ahead.
+//! question; backfilling policies look ahead on an [`Overlay`].
 
 mod bitset;
 mod fit;
 mod index;
+mod overlay;
 mod search;
 
 pub use index::Walk;
+pub use overlay::Overlay;
 
 use index::ClassIndex;
 use serde::{Deserialize, Serialize};
@@ -99,6 +101,49 @@ impl DeviceFree {
 
     fn is_touched(&self) -> bool {
         self.holders > 0 && self.layout == Layout::Shared
+    }
+
+    /// Takes a share, if it is free.
+    fn take(&mut self, share: Share, size: ModelSize) -> bool {
+        let compute = share.compute(size.mig_slices).0;
+        let mem = share.mem(size.mem).0;
+        let mask = slice_mask(share);
+        let layout = match share {
+            Share::Mig { .. } => Layout::Mig,
+            Share::Whole
+            | Share::Fraction { .. }
+            | Share::Packed { .. }
+            | Share::Mps { .. }
+            | Share::BestEffort { .. } => Layout::Shared,
+        };
+        let alone = share != Share::Whole || self.holders == 0;
+        let fits = compute <= u32::from(self.compute) && mem <= self.mem && self.slices & mask == 0;
+        if !alone || !fits || layout != self.layout {
+            return false;
+        }
+        self.compute -= compute as u16;
+        self.mem -= mem;
+        self.slices |= mask;
+        self.holders += 1;
+        true
+    }
+
+    fn give_back(&mut self, slice: &Slice, size: ModelSize) {
+        assert!(self.holders > 0, "{:?} is given back twice", slice.device);
+        self.compute += slice.share.compute(size.mig_slices).0 as u16;
+        self.mem += slice.share.mem(size.mem).0;
+        self.slices &= !slice_mask(slice.share);
+        self.holders -= 1;
+        assert!(self.compute <= 1000, "{:?} has more than itself free", slice.device);
+    }
+}
+
+impl NodeFree {
+    /// Counts again what its devices have free.
+    fn recount(&mut self, devices: &[DeviceFree]) {
+        self.whole = devices.iter().filter(|device| device.is_whole()).count() as u8;
+        let touched = devices.iter().filter(|device| device.is_touched());
+        self.rest = touched.map(|device| device.compute).max().unwrap_or(0);
     }
 }
 
@@ -336,38 +381,11 @@ impl Capacity {
     }
 
     fn book_slice(&mut self, slice: &Slice, size: ModelSize) -> bool {
-        let free = &mut self.devices[slice.device.index()];
-        let compute = slice.share.compute(size.mig_slices).0;
-        let mem = slice.share.mem(size.mem).0;
-        let mask = slice_mask(slice.share);
-        let layout = match slice.share {
-            Share::Mig { .. } => Layout::Mig,
-            Share::Whole
-            | Share::Fraction { .. }
-            | Share::Packed { .. }
-            | Share::Mps { .. }
-            | Share::BestEffort { .. } => Layout::Shared,
-        };
-        let alone = slice.share != Share::Whole || free.holders == 0;
-        let fits = compute <= u32::from(free.compute) && mem <= free.mem && free.slices & mask == 0;
-        if !alone || !fits || layout != free.layout {
-            return false;
-        }
-        free.compute -= compute as u16;
-        free.mem -= mem;
-        free.slices |= mask;
-        free.holders += 1;
-        true
+        self.devices[slice.device.index()].take(slice.share, size)
     }
 
     fn release_slice(&mut self, slice: &Slice, size: ModelSize) {
-        let free = &mut self.devices[slice.device.index()];
-        assert!(free.holders > 0, "{:?} is given back twice", slice.device);
-        free.compute += slice.share.compute(size.mig_slices).0 as u16;
-        free.mem += slice.share.mem(size.mem).0;
-        free.slices &= !slice_mask(slice.share);
-        free.holders -= 1;
-        assert!(free.compute <= 1000, "{:?} has more than itself free", slice.device);
+        self.devices[slice.device.index()].give_back(slice, size);
     }
 
     /// Takes a node out of the index while it changes.
@@ -383,9 +401,7 @@ impl Capacity {
     fn list(&mut self, id: NodeId) {
         let node = &mut self.nodes[id.index()];
         let devices = devices_of(&self.devices, node);
-        node.whole = devices.iter().filter(|device| device.is_whole()).count() as u8;
-        let touched = devices.iter().filter(|device| device.is_touched());
-        node.rest = touched.map(|device| device.compute).max().unwrap_or(0);
+        node.recount(devices);
         if node.usable {
             self.classes[usize::from(node.class)].add_node(id.0, node, devices);
         }

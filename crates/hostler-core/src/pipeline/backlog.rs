@@ -1,6 +1,7 @@
 //! Waiting jobs in order of rank: a cache that follows the journal, and the time where ranks do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::decision::Decision;
@@ -14,11 +15,11 @@ use crate::units::Time;
 use crate::view::View;
 
 /// Position of a job: least key first, then by submission.
-pub(super) type Rank = (i64, JobId);
+pub type Rank = (i64, JobId);
 
 /// All waiting jobs by rank.
 #[derive(Default)]
-pub(super) struct Backlog {
+pub struct Backlog {
     seen: Option<u64>,
     keys: BTreeMap<JobId, (i64, Arc<JobSpec>)>,
     order: BTreeSet<Rank>,
@@ -28,13 +29,17 @@ pub(super) struct Backlog {
 
 /// What changed since the last question.
 #[derive(Default)]
-pub(super) struct BacklogChanges {
+pub struct BacklogChanges {
     /// The cache started anew: everything may have changed.
-    pub(super) all: bool,
+    pub all: bool,
     /// Jobs that left, with what they asked for: they may be over.
-    pub(super) left: Vec<(Rank, Arc<JobSpec>)>,
-    pub(super) came: Vec<Rank>,
-    pub(super) freed: Vec<NodeId>,
+    pub left: Vec<(Rank, Arc<JobSpec>)>,
+    /// Jobs that came, or have another rank.
+    pub came: Vec<Rank>,
+    /// Jobs that rank as before; something else about them may be new, their estimate for one.
+    pub stayed: Vec<Rank>,
+    /// Nodes that have more free than before, each once.
+    pub freed: Vec<NodeId>,
 }
 
 /// When ranks of waiting and of running jobs change by time alone. Empty where they never do.
@@ -71,7 +76,7 @@ impl Times {
 
 impl Backlog {
     /// Follows the journal, or starts anew when it does not reach back far enough.
-    pub(super) fn sync(
+    pub fn sync(
         &mut self,
         view: &View<'_>,
         order: &dyn Order,
@@ -89,7 +94,7 @@ impl Backlog {
 
     /// Asks for a question at the time at which a rank changes next. Those who start now count
     /// too: nothing may happen before their time has come.
-    pub(super) fn wake_in_time(&mut self, view: &View<'_>, order: &dyn Order, plan: &mut Plan<'_>) {
+    pub fn wake_in_time(&mut self, view: &View<'_>, order: &dyn Order, plan: &mut Plan<'_>) {
         if !order.is_timed() {
             return;
         }
@@ -155,7 +160,8 @@ impl Backlog {
         news: &mut BacklogChanges,
     ) {
         let known = self.keys.get(&id).zip(view.job(id));
-        if known.is_some_and(|((key, _), job)| *key == order.key(view, job)) {
+        if let Some(((key, _), _)) = known.filter(|((key, _), job)| *key == order.key(view, job)) {
+            news.stayed.push((*key, id));
             return self.note_time(view, order, id);
         }
         news.left.extend(self.remove(id));
@@ -188,7 +194,7 @@ impl Backlog {
     }
 
     /// What a waiting job books, by the rule of sharing.
-    pub(super) fn spec<'a>(&'a self, view: &'a View<'_>, id: JobId) -> &'a Arc<JobSpec> {
+    pub fn spec<'a>(&'a self, view: &'a View<'_>, id: JobId) -> &'a Arc<JobSpec> {
         match self.sharing {
             ShareRule::Requests => asked(view, id),
             ShareRule::Off | ShareRule::Packed => {
@@ -198,11 +204,17 @@ impl Backlog {
     }
 
     /// The jobs, best first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Rank> {
+    pub fn iter(&self) -> impl Iterator<Item = Rank> {
         self.order.iter().copied()
     }
 
-    pub(super) fn contains(&self, rank: &Rank) -> bool {
+    /// The jobs behind a rank, best first.
+    pub fn behind(&self, rank: Rank) -> impl Iterator<Item = Rank> {
+        self.order.range((Bound::Excluded(rank), Bound::Unbounded)).copied()
+    }
+
+    /// Whether a job waits at this rank.
+    pub fn contains(&self, rank: &Rank) -> bool {
         self.order.contains(rank)
     }
 }

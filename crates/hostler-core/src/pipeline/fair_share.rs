@@ -55,8 +55,12 @@ impl HalfLifeDays {
 }
 
 /// Ranks by what tenants used before, then by another order.
-pub(super) struct ByPast {
-    pub order: Box<dyn Order>,
+pub fn by_past(order: Box<dyn Order>) -> Box<dyn Order> {
+    Box::new(ByPast { order })
+}
+
+struct ByPast {
+    order: Box<dyn Order>,
 }
 
 impl Order for ByPast {

@@ -13,8 +13,8 @@ mod strict;
 
 use std::sync::Arc;
 
-use backlog::{Backlog, BacklogChanges};
-pub use fair_share::{HalfLifeDays, weigh_in_time};
+pub use backlog::{Backlog, BacklogChanges, Rank};
+pub use fair_share::{HalfLifeDays, by_past, weigh_in_time};
 use serde::{Deserialize, Serialize};
 pub use share::ShareRule;
 
@@ -98,8 +98,7 @@ impl Pipeline {
     /// Tenants that used less than their due come first, if the past counts.
     pub fn with_fair_share(self, days: HalfLifeDays) -> Pipeline {
         let Some(half_life) = days.span() else { return self };
-        let order = Box::new(fair_share::ByPast { order: self.order });
-        Pipeline { order, half_life: Some(half_life), ..self }
+        Pipeline { order: by_past(self.order), half_life: Some(half_life), ..self }
     }
 }
 
@@ -177,7 +176,7 @@ fn asked<'a>(view: &'a View<'_>, id: JobId) -> &'a Arc<JobSpec> {
 }
 
 /// Tells a newcomer why it waits. Jobs that were stopped keep the reason they have.
-fn explain(view: &View<'_>, plan: &mut Plan<'_>, rank: &backlog::Rank, reason: Reason) {
+fn explain(view: &View<'_>, plan: &mut Plan<'_>, rank: &Rank, reason: Reason) {
     let job = view.job(rank.1).expect("a waiting job is not over");
     if job.reason == Reason::New {
         plan.hold(rank.1, reason);

@@ -39,6 +39,12 @@ impl Host {
                 Reason::NoCapacity { .. } => {
                     self.shortage_of(job, known).unwrap_or_else(|| job.reason.to_string())
                 }
+                Reason::Behind { head: other } | Reason::WouldDelay { reserved: other }
+                    if !self.desk.state().pending().contains(&other) =>
+                {
+                    let short = self.shortage_of(job, known);
+                    short.unwrap_or_else(|| "jobs that came before it come first".to_owned())
+                }
                 reason => reason.to_string(),
             },
             Phase::Held => self.held_reason(live, job),

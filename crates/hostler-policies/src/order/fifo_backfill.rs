@@ -1,36 +1,48 @@
 //! First in, first out with backfilling (the "EASY" rule).
 //!
-//! Jobs start in the order of their submission. The first that does not fit, the head, gets a
-//! reservation: a place, and the earliest time at which running jobs are believed to have left it.
-//! A job behind it starts now if it fits and either is believed to end by that time or leaves the
-//! reserved place alone. So GPUs that would idle are used, and only the head is protected: jobs
-//! further back may be delayed by those that overtake them (`conservative-backfill` protects all).
+//! Jobs start in the order of their submission, or of what their tenants used before. The first
+//! that does not fit, the head, gets a reservation: the earliest time at which enough running jobs
+//! are believed to be over. A job behind it starts now if it fits and the head still can start at
+//! that time: because the job is believed to be over by then, or because the head fits beside it.
+//! So GPUs that would idle are used, and only the head is protected: jobs further back may be
+//! delayed by those that overtake them (`conservative-backfill` protects all).
 //!
 //! Needs estimates. Jobs without one are believed to run for ever: they are waited for last, and
-//! start early only beside the reserved place. A job that outlasts its estimate is believed to
-//! need a tenth more than it has run so far. When no end of a running job makes room for the head
-//! (its nodes are down), there is nothing to protect and all that fits starts.
+//! start early only where the head does not miss them. A job that outlasts its estimate is believed
+//! to need a tenth more than it has run so far. When no end of a running job makes room for the
+//! head (its nodes are down), there is nothing to protect and all that fits starts.
 //!
-//! Never preempts. Remembers nothing: the reservation is worked out anew at each question, on a
-//! copy of the free capacity, node by node, and only when some job could make use of a gap.
+//! Nothing is kept for the head but room. Whether a job with one role finds a place that the head
+//! does not miss is answered exactly, but for parts of GPUs, where the choice among the devices of
+//! a node is not tried through. All who wait are considered: those that ask for the same wait in
+//! one line, and of a line only those are looked at that are short enough.
+//!
+//! Never preempts. Remembers what asks for what, and which of it fits; the reservation is worked
+//! out anew at each question, and only when some job could make use of a gap.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::iter::Peekable;
 
-use hostler_core::capacity::Capacity;
-use hostler_core::fit_bound::FitBound;
-use hostler_core::job::{Job, JobSpec};
-use hostler_core::pipeline::HalfLifeDays;
-use hostler_core::placement::Placement;
+use hostler_core::admit::EmptyCluster;
+use hostler_core::capacity::{Capacity, Overlay};
+use hostler_core::id::JobId;
+use hostler_core::job::Job;
+use hostler_core::pipeline::{
+    Backlog, BacklogChanges, HalfLifeDays, Rank, ShareRule, by_past, weigh_in_time,
+};
 use hostler_core::plan::Plan;
-use hostler_core::policy::PolicyDef;
+use hostler_core::policy::{Policy, PolicyDef, Wake};
 use hostler_core::predict::EstimateSource;
 use hostler_core::reason::Reason;
-use hostler_core::stage::{Place, place_job};
-use hostler_core::units::Time;
+use hostler_core::stage::{Order, Place};
+use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
 
-use super::backfill::{Backfill, FillGaps, Line, Waiting};
-use super::hopeless::Hopeless;
+use super::beside::beside;
+use super::fifo::BySubmission;
+use super::gap_queues::{GapQueues, Kind};
+use super::head_room::HeadRoom;
 use super::outlook::{Ending, Started, believed_end, endings, explain, explain_no_capacity};
 use crate::place::PlaceRule;
 
@@ -40,117 +52,226 @@ pub const KIND: &str = "fifo-backfill";
 /// First in, first out with backfilling.
 pub fn def() -> PolicyDef {
     let summary = "first in, first out; others fill gaps if they do not delay the first that waits";
-    PolicyDef::new(KIND, summary, |config: Config| {
-        let Config { depth, estimate, place, fair_share_days } = config;
-        Ok(Backfill::<BesideHead>::new(place, depth, estimate, fair_share_days))
-    })
+    PolicyDef::new(KIND, summary, |config: Config| Ok(Box::new(FifoBackfill::new(config))))
 }
 
 hostler_core::settings! {
     struct Config {
-        /// Waiting jobs behind the head that are considered: a hundred find nearly all gaps, and
-        /// bound what a question costs on a long queue.
-        depth: u32 = 100,
+        /// Waiting jobs behind the head that are considered; 0: all.
+        depth: u32 = 0,
         estimate: EstimateSource = EstimateSource::Oracle,
         place: PlaceRule = PlaceRule::BestFit,
         fair_share_days: HalfLifeDays = HalfLifeDays::default(),
     }
 }
 
-/// Those start that do not delay the head.
-#[derive(Default)]
-struct BesideHead {
+struct FifoBackfill {
+    place: Box<dyn Place>,
+    depth: usize,
+    estimate: EstimateSource,
+    order: Box<dyn Order>,
+    /// After how long what a tenant used counts half; none when the past does not count.
+    half_life: Option<Span>,
+    backlog: Backlog,
+    queues: GapQueues,
+    empty_cluster: EmptyCluster,
     /// Memory for the look ahead; what is in it means nothing.
-    scratch: Capacity,
+    scratch: (Overlay, Capacity),
 }
 
-impl FillGaps for BesideHead {
-    fn fill<'a>(&mut self, waiting: Waiting<'a>, line: Line<'a>, plan: &mut Plan<'_>) {
-        let Waiting { view, place, hopeless, head, started } = waiting;
-        let later = &mut self.scratch;
-        let mut gaps = Gaps { view, place, hopeless, head, started, shadow: None, later };
-        line.offer(plan, |plan, job| gaps.starts(plan, job));
+impl FifoBackfill {
+    fn new(config: Config) -> FifoBackfill {
+        let Config { depth, estimate, place, fair_share_days } = config;
+        let half_life = fair_share_days.span();
+        let order: Box<dyn Order> = Box::new(BySubmission);
+        FifoBackfill {
+            place: place.build(),
+            depth: if depth == 0 { usize::MAX } else { depth as usize },
+            estimate,
+            order: if half_life.is_some() { by_past(order) } else { order },
+            half_life,
+            backlog: Backlog::default(),
+            queues: GapQueues::default(),
+            empty_cluster: EmptyCluster::default(),
+            scratch: Default::default(),
+        }
     }
+}
+
+impl Policy for FifoBackfill {
+    fn estimates(&self) -> EstimateSource {
+        self.estimate
+    }
+
+    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+        let mut news = self.backlog.sync(view, &*self.order, ShareRule::Requests);
+        self.queues.follow(view, &news, plan.free());
+        self.empty_cluster.refresh(view);
+        news.came.retain(|(_, id)| {
+            let spec = &waiting(view, *id).spec;
+            self.empty_cluster.admits(view, plan, *id, spec, &*self.place)
+        });
+        if let Some(half_life) = self.half_life {
+            weigh_in_time(view, half_life, plan);
+        }
+        let mut started = Vec::new();
+        let Some(head) = self.start_in_order(view, plan, &mut started) else { return };
+        explain_no_capacity(plan, waiting(view, head.1));
+        let last = self.fill_gaps(view, head, &started, plan);
+        self.explain_newcomers(view, head, last, &news, plan);
+    }
+}
+
+impl FifoBackfill {
+    /// Starts jobs until one does not fit: that is the head.
+    fn start_in_order(
+        &mut self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        started: &mut Vec<Started>,
+    ) -> Option<Rank> {
+        for rank in self.backlog.iter() {
+            if plan.has_job(rank.1) {
+                continue;
+            }
+            let job = waiting(view, rank.1);
+            let Some(placement) = self.queues.place(&*self.place, plan, rank, &job.spec) else {
+                return Some(rank);
+            };
+            let at = believed_end(view, job, &placement, view.now());
+            started.push(Started { at, placement: placement.clone() });
+            plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
+        }
+        None
+    }
+
+    /// Starts jobs behind the head that do not delay it; the answer is the first that was too far
+    /// behind to be considered.
+    fn fill_gaps(
+        &mut self,
+        view: &View<'_>,
+        head: Rank,
+        started: &[Started],
+        plan: &mut Plan<'_>,
+    ) -> Option<Rank> {
+        let mut last = self.backlog.behind(head).nth(self.depth);
+        let heads = self.queues.heads(head).map(|(rank, kind)| (rank, kind.clone()));
+        let mut heap: BinaryHeap<Reverse<(Rank, Kind)>> = heads.map(Reverse).collect();
+        let (overlay, copy) = &mut self.scratch;
+        let (place, queues) = (&*self.place, &mut self.queues);
+        let scratch = Some((overlay, copy));
+        let mut gaps = Gaps { view, place, queues, head, started, scratch, shadow: None };
+        while let Some(Reverse((rank, kind))) = heap.pop() {
+            if last.is_some_and(|last| rank >= last) {
+                break;
+            }
+            let next = gaps.offer(plan, rank, &kind);
+            heap.extend(next.map(|next| Reverse((next, kind))));
+            if plan.has_job(rank.1) {
+                // Those that start do not count.
+                last = last.and_then(|last| self.backlog.behind(last).next());
+            }
+        }
+        last
+    }
+
+    fn explain_newcomers(
+        &self,
+        view: &View<'_>,
+        head: Rank,
+        last: Option<Rank>,
+        news: &BacklogChanges,
+        plan: &mut Plan<'_>,
+    ) {
+        for rank in &news.came {
+            let job = waiting(view, rank.1);
+            match job.reason == Reason::New && *rank > head && !plan.has_job(rank.1) {
+                false => {}
+                true if last.is_some_and(|last| *rank >= last) => {
+                    plan.hold(rank.1, Reason::Behind { head: head.1 })
+                }
+                true if self.queues.may_fit(*rank) => {
+                    plan.hold(rank.1, Reason::WouldDelay { reserved: head.1 });
+                }
+                true => explain_no_capacity(plan, job),
+            }
+        }
+    }
+}
+
+fn waiting<'a>(view: &View<'a>, id: JobId) -> &'a Job {
+    view.job(id).expect("a waiting job is not over")
 }
 
 /// The search for jobs that fill gaps without delaying the head.
 struct Gaps<'a> {
     view: &'a View<'a>,
     place: &'a dyn Place,
-    hopeless: &'a mut Hopeless,
-    head: &'a Job,
+    queues: &'a mut GapQueues,
+    head: Rank,
     /// Jobs that this question started before it came to the head.
     started: &'a [Started],
+    /// Memory for the look ahead, until it begins.
+    scratch: Option<(&'a mut Overlay, &'a mut Capacity)>,
     /// The look ahead, once somebody asked for it.
     shadow: Option<Shadow<'a>>,
-    /// What is free at the time that the look ahead has come to.
-    later: &'a mut Capacity,
 }
 
 impl<'a> Gaps<'a> {
-    /// Starts a job if it fits and does not delay the head; else tells it why not.
-    fn starts(&mut self, plan: &mut Plan<'_>, job: &'a Job) -> bool {
-        let Some(placement) = self.hopeless.place(self.place, plan, &job.spec) else {
-            explain_no_capacity(plan, job);
-            return false;
-        };
-        let end = believed_end(self.view, job, &placement, self.view.now());
-        let placement = if self.delays(plan, end) {
-            beside(self.place, self.later, plan, &job.spec, placement)
+    /// Starts a job if it fits and does not delay the head; the answer is the next of its line
+    /// that is worth a try.
+    fn offer(&mut self, plan: &mut Plan<'_>, rank: Rank, kind: &Kind) -> Option<Rank> {
+        if plan.has_job(rank.1) {
+            return self.queues.line(kind).after(rank);
+        }
+        let job = waiting(self.view, rank.1);
+        let wanted = self.queues.place(self.place, plan, rank, &job.spec)?;
+        let now = self.view.now();
+        let end = believed_end(self.view, job, &wanted, now);
+        let shadow = self.look_ahead(plan.free());
+        let placement = if shadow.falls_before(end, plan.free()) {
+            beside(&mut shadow.room, plan, &job.spec, wanted)
         } else {
-            Some(placement)
+            shadow.room.ignore(plan.free(), &wanted);
+            Some(wanted)
         };
+        let start = shadow.at;
         let Some(placement) = placement else {
-            explain(plan, job, Reason::WouldDelay { reserved: self.head.id });
-            return false;
+            explain(plan, job, Reason::WouldDelay { reserved: self.head.1 });
+            // Nor would others that ask for the same, unless they are over by then.
+            let most = start.map_or(Span(u64::MAX), |start| start.since(now));
+            return self.queues.line(kind).short_after(rank, most);
         };
         plan.start(job.id, placement).expect("a waiting job starts on free nodes");
-        true
+        self.queues.line(kind).after(rank)
     }
 
-    /// Whether the head is believed to start before `end`, and so could be delayed by a job that
-    /// runs until then. Jobs that were started behind it are in its reservation already or gone by
-    /// then, so the look ahead begins once and goes on from where it was.
-    fn delays(&mut self, plan: &Plan<'_>, end: Time) -> bool {
-        let shadow = self.shadow.get_or_insert_with(|| {
-            self.later.clone_from(plan.free());
-            Shadow::new(self.view, self.place, self.later, self.head, self.started)
-        });
-        shadow.falls_before(end, self.place, self.later)
+    /// Jobs that start behind the head are in its reservation or gone by then, so the look ahead
+    /// begins once and goes on from where it was.
+    fn look_ahead(&mut self, free: &Capacity) -> &mut Shadow<'a> {
+        self.shadow.get_or_insert_with(|| {
+            let (overlay, copy) = self.scratch.take().expect("the look ahead begins once");
+            let head = &waiting(self.view, self.head.1).spec;
+            let room = HeadRoom::new(head, self.place, free, overlay, copy);
+            let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> =
+                Box::new(endings(self.view, self.started));
+            Shadow { room, ends: ends.peekable(), at: None }
+        })
     }
 }
 
 /// The look for the head's reservation: gives stays back in the order of their end until the head
-/// fits, and books it there.
+/// fits.
 struct Shadow<'a> {
-    head: &'a JobSpec,
-    fit_bound: FitBound<'a>,
+    room: HeadRoom<'a>,
     ends: Peekable<Box<dyn Iterator<Item = Ending<'a>> + 'a>>,
-    /// Stays that have ended elsewhere: given back once the head has its place, for those who
-    /// then look for one beside it.
-    elsewhere: Vec<&'a Placement>,
     /// When the head is believed to start, once that is known.
     at: Option<Time>,
 }
 
-impl<'a> Shadow<'a> {
-    fn new(
-        view: &'a View<'a>,
-        place: &dyn Place,
-        free: &mut Capacity,
-        head: &'a Job,
-        started: &'a [Started],
-    ) -> Shadow<'a> {
-        let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> = Box::new(endings(view, started));
-        let placed = place_job(place, free, &head.spec);
-        let short = placed.expect_err("the head does not fit what is free");
-        let fit_bound = FitBound::new(&head.spec, short);
-        let (head, ends) = (&*head.spec, ends.peekable());
-        Shadow { head, fit_bound, ends, elsewhere: Vec::new(), at: None }
-    }
-
+impl Shadow<'_> {
     /// Whether the head is believed to start before `end`; looks no further ahead than that.
-    fn falls_before(&mut self, end: Time, place: &dyn Place, free: &mut Capacity) -> bool {
+    fn falls_before(&mut self, end: Time, free: &Capacity) -> bool {
         // A job that nobody knows the end of is in the way even of a head that has to wait for
         // another such.
         let in_time = |at: Time| at < end || end == Time::NEVER;
@@ -158,40 +279,13 @@ impl<'a> Shadow<'a> {
             && let Some(at) = self.ends.peek().map(|ending| ending.at).filter(|at| in_time(*at))
         {
             while let Some(ending) = self.ends.next_if(|ending| ending.at == at) {
-                if self.fit_bound.concerns(free, ending.placement) {
-                    self.fit_bound.release(free, ending.placement);
-                } else {
-                    self.elsewhere.push(ending.placement);
-                }
+                self.room.release(free, ending.placement);
             }
-            if self.fit_bound.is_worth_a_search(free)
-                && let Ok(claim) = place_job(place, free, self.head)
-            {
-                free.book(&claim).expect("the rule chose free resources");
-                self.elsewhere.drain(..).for_each(|placement| free.release(placement));
-                self.at = Some(at);
+            self.at = self.room.fits().then_some(at);
+            if at == Time::NEVER {
+                self.room.keep_all();
             }
         }
         self.at.is_some_and(in_time)
     }
-}
-
-/// Books a job beside the head: where the rule wants it now, else where it would want it then, if
-/// that is free now.
-fn beside(
-    place: &dyn Place,
-    later: &mut Capacity,
-    plan: &mut Plan<'_>,
-    spec: &JobSpec,
-    wanted: Placement,
-) -> Option<Placement> {
-    if later.book(&wanted).is_ok() {
-        return Some(wanted);
-    }
-    let other = place_job(place, later, spec).ok()?;
-    if !plan.has_room(&other) {
-        return None;
-    }
-    later.book(&other).expect("the rule chose free resources");
-    Some(other)
 }

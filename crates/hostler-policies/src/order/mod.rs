@@ -1,8 +1,12 @@
 //! Policies that put jobs in an order and start them as they fit.
 
 mod backfill;
+mod beside;
 mod future;
+mod gap_queues;
+mod head_room;
 mod hopeless;
+mod line;
 mod outlook;
 mod rank;
 

@@ -85,8 +85,8 @@ pub(super) struct Ending<'a> {
 
 /// A stay that this very question begins, and when it is believed to end.
 pub(super) struct Started {
-    at: Time,
-    placement: Placement,
+    pub(super) at: Time,
+    pub(super) placement: Placement,
 }
 
 /// Stays by believed end, soonest first; those without one at `Time::NEVER`. Equal ends come in any
@@ -183,7 +183,7 @@ pub(super) fn explain(plan: &mut Plan<'_>, job: &Job, reason: Reason) {
         Reason::New | Reason::NoCapacity { .. } | Reason::Behind { .. } => {
             discriminant(&job.reason) != discriminant(&reason)
         }
-        Reason::WouldDelay { .. } => true,
+        Reason::WouldDelay { .. } => job.reason != reason,
         _ => false,
     };
     if news {

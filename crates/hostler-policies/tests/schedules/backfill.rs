@@ -66,6 +66,28 @@ fn a_long_job_starts_on_another_node_when_the_rule_wants_the_reserved_one() {
     );
 }
 
+#[test]
+fn a_job_that_the_head_does_not_miss_starts_whatever_gpu_it_takes() {
+    // At 5 one GPU is free; from 100 on the head needs four of five.
+    check(
+        "kind = 'fifo-backfill'",
+        "
+        cluster 6
+        job x  at 0  gpus 1  for 5
+        job a  at 0  gpus 5  for 100
+        job h  at 1  gpus 4  for 50
+        job c  at 2  gpus 1  for 1000
+        ",
+        expect![[r#"
+            x  0..5
+            a  0..100
+            h  100..150
+            c  5..1005
+            avg jct 314.25  makespan 1005  preemptions 0
+        "#]],
+    );
+}
+
 /// `d` fits beside the reservation of `b`, but not beside that of `c`.
 const THREE_WAIT: &str = "
     cluster 4
@@ -140,11 +162,10 @@ fn jobs_beyond_the_depth_wait_behind_the_head() {
         "kind = 'fifo-backfill'\ndepth = 1",
         scenario,
         expect![[r#"
-        1  job 1: 0 of its 1 tasks would fit now
-        2  job 2: 0 of its 1 tasks would fit now
-        3  job 3: job 1 comes first
-        100  job 3: 0 of its 1 tasks would fit now
-    "#]],
+            1  job 1: 0 of its 1 tasks would fit now
+            2  job 2: 0 of its 1 tasks would fit now
+            3  job 3: job 1 comes first
+        "#]],
     );
     check(
         "kind = 'fifo-backfill'\ndepth = 1",
