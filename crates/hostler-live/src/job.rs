@@ -322,7 +322,7 @@ pub enum HeldBy {
     Nodes,
     /// As many jobs of its array run as may at once.
     Array,
-    /// Its tenant uses all GPUs of its quota.
+    /// Jobs of its tenant that run, or wait before it, take all GPUs of the quota.
     Quota,
     /// Its tenant has used up the GPU hours of its budget.
     Budget,

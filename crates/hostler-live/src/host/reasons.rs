@@ -49,12 +49,17 @@ impl Host {
     fn silence_of(&self, job: &Job) -> Option<String> {
         let lease = self.desk.state().lease(job.lease()?)?;
         let mut parts = lease.placement.parts.iter();
-        let (node, silence) = parts.find_map(|part| {
+        let (node, status) = parts.find_map(|part| {
             let status = self.driver.node(&self.desk, part.node);
-            status.silent.then_some((part.node, status.silence))
+            status.silent.then_some((part.node, status))
         })?;
         let name = &self.desk.state().node(node).spec.name;
-        Some(format!("node `{name}` has said nothing for {:.0} s", silence.secs_f64()))
+        let silence =
+            format!("node `{name}` has said nothing for {:.0} s", status.silence.secs_f64());
+        Some(match status.connected {
+            true => silence,
+            false => format!("{silence}; its agent is not connected"),
+        })
     }
 
     /// What keeps a job from the policy, in words.
@@ -104,14 +109,24 @@ impl Host {
         let state = self.desk.state();
         let tenant = &state.tenants()[job.spec.tenant.index()];
         let (asked, most) = (gpus(job.spec.gpu_milli()), tenant.gpus_max.unwrap_or_default());
-        let used = state.let_through(job.spec.tenant);
+        let through = state.let_through(job.spec.tenant);
         let name = &live.row.tenant;
         if job.reason == Reason::QuotaTooSmall {
             return format!("it asks for {asked} GPUs; the quota of tenant `{name}` is {most}");
         }
-        let said =
-            format!("tenant `{name}` has {} of the {most} GPUs of its quota in use", gpus(used));
-        if used + job.spec.gpu_milli() <= u64::from(most) * 1000 {
+        // Who was let through counts against the quota, whether it runs already or not.
+        let run = self.desk.tenants.get(name).map_or(0, |tenant| tenant.leased_gpu_milli);
+        let mut said = match run {
+            0 => format!("tenant `{name}` may have {most} GPUs at once: none run"),
+            ..=1000 => format!("tenant `{name}` may have {most} GPUs at once: {} runs", gpus(run)),
+            _ => format!("tenant `{name}` may have {most} GPUs at once: {} run", gpus(run)),
+        };
+        let ahead = through.saturating_sub(run);
+        if ahead > 0 {
+            let are = if ahead <= 1000 { "is" } else { "are" };
+            said += &format!(", {} {are} asked for by jobs that wait before it", gpus(ahead));
+        }
+        if through + job.spec.gpu_milli() <= u64::from(most) * 1000 {
             return format!("{said}; an earlier job of that tenant waits for more");
         }
         format!("{said}; it asks for {asked}")

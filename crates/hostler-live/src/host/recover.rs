@@ -186,7 +186,7 @@ impl Desk {
             }
             self.tenants.added(&row.tenant);
             if job.lease().is_some() {
-                self.tenants.leased(&row.tenant, true);
+                self.tenants.leased(&row.tenant, job.spec.gpu_milli());
             }
             if let Some(by) = row.origin.found() {
                 self.found.insert(by.to_owned(), JobId(row.id));

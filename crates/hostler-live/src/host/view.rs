@@ -76,8 +76,11 @@ pub struct TenantView {
     pub jobs: u32,
     /// Jobs that wait.
     pub waiting: u32,
-    /// GPUs of jobs that were let through to the scheduler.
+    /// GPUs of jobs that run.
     pub gpus: f64,
+    /// GPUs that waiting jobs ask for and that are kept of its quota for them.
+    #[serde(default)]
+    pub gpus_asked: f64,
     /// GPU hours that were used in the present period of its budget, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_used: Option<f64>,
@@ -278,12 +281,16 @@ impl Host {
 
     /// A tenant.
     pub fn tenant(&self, name: &str) -> Option<TenantView> {
-        self.desk.tenants.get(name).map(|tenant| TenantView {
+        let tenant = self.desk.tenants.get(name)?;
+        let through = self.desk.state().let_through(TenantId(tenant.row.id));
+        let run = tenant.leased_gpu_milli;
+        Some(TenantView {
             name: tenant.row.name.clone(),
             quota: tenant.row.quota.clone(),
             jobs: tenant.jobs,
             waiting: tenant.jobs.saturating_sub(tenant.leased),
-            gpus: self.desk.state().let_through(TenantId(tenant.row.id)) as f64 / 1000.0,
+            gpus: run as f64 / 1000.0,
+            gpus_asked: through.saturating_sub(run) as f64 / 1000.0,
             budget_used: tenant.row.quota.budget_gpu_hours.map(|_| {
                 let state = self.desk.state();
                 let spent = state.tenant_account(TenantId(tenant.row.id)).spent_at(state.now());

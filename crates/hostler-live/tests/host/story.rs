@@ -35,8 +35,8 @@ use hostler_live::wire::{
 /// `quota gpus=2 weight=3`, `tenant NAME`, `policy KIND`, `cancel-all 1-3 7` and its like,
 /// `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or
 /// `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the store; or
-/// `jobs`, `nodes`, `speeds`, `ends` and `history` to look. GPUs of a node are V100, or K80 if its
-/// name begins with `slow`.
+/// `jobs`, `nodes`, `tenants`, `speeds`, `ends` and `history` to look. GPUs of a node are V100, or
+/// K80 if its name begins with `slow`.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -103,6 +103,14 @@ impl Theatre {
             ["jobs"] => {
                 let filter = JobFilter { limit: 100, ..JobFilter::default() };
                 self.host.jobs(&filter).iter().for_each(|job| show_job(&mut self.text, job));
+            }
+            ["tenants"] => {
+                for tenant in self.host.tenants() {
+                    let (name, waiting) = (&tenant.name, tenant.waiting);
+                    let (run, asked) = (tenant.gpus, tenant.gpus_asked);
+                    let line = format!("{name}: {run} GPUs run, {asked} asked, {waiting} wait");
+                    writeln!(self.text, "    {line}").unwrap();
+                }
             }
             ["history"] => {
                 let filter = HistoryFilter { limit: 100, ..HistoryFilter::default() };

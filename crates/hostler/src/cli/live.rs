@@ -613,7 +613,8 @@ pub struct TenantArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum TenantCommand {
-    /// List tenants, with what their jobs that are not held have or ask for.
+    /// List tenants, with the GPUs that their jobs run on, and those that are kept of a quota for
+    /// jobs that wait.
     #[command(after_help = "Examples:\n  hostler tenant list")]
     List {
         /// Print JSON.
