@@ -155,7 +155,7 @@ impl Desk {
         self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);
         self.draft.touched.remove(&job.id.0);
         self.announce(&live.row);
-        self.notify(&live.row);
+        self.notify(&live.row, matches!(job.reason, Reason::NeverComes { .. }));
         self.push_job(&live.row, live.is_new);
         self.draft.ended.insert(job.id.0, live.row);
     }
@@ -171,9 +171,9 @@ impl Desk {
         self.draft.effects.push(Effect::Changed(Change { number: row.version, at, what }));
     }
 
-    /// Tells those who want to hear of it where a job has come to.
-    fn notify(&mut self, row: &JobRow) {
-        let told = notice::of_change(row, &self.cluster, &self.settings.notify_always);
+    /// Tells those who want to hear of it where a job has come to, and whether it waited in vain.
+    fn notify(&mut self, row: &JobRow, in_vain: bool) {
+        let told = notice::of_change(row, in_vain, &self.cluster, &self.settings.notify_always);
         if let Some(notice) = told {
             self.draft.effects.push(Effect::Notify(Box::new(notice)));
         }
@@ -199,7 +199,7 @@ impl Desk {
             let row = live.row.clone();
             self.announce(&row);
             if began {
-                self.notify(&row);
+                self.notify(&row, false);
             }
             self.push_job(&row, is_new);
         }
