@@ -377,6 +377,9 @@ pub struct JobView {
     /// The first task that failed in its last stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_rank: Option<u32>,
+    /// The node of that task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_node: Option<String>,
     /// Its starts, the newest of many, in order; not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartView>,
@@ -399,6 +402,9 @@ pub struct StartView {
     pub exit_code: Option<i32>,
     /// The first task that failed.
     pub failed_rank: Option<u32>,
+    /// The node of that task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_node: Option<String>,
     /// Its nodes.
     pub nodes: Vec<String>,
 }

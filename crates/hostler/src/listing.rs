@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use hostler_live::job::{JobState, JobView};
 
 use crate::chosen::{folded, word, word_for};
-use crate::live::{asked, exit_words, length, moment, now, standing, variable};
+use crate::live::{asked, exit_words, failed_task, length, moment, now, standing, variable};
 
 /// Columns of a screen that cannot be asked.
 const COLUMNS: u16 = 80;
@@ -144,7 +144,8 @@ fn note_of(job: &JobView) -> String {
     match (job.exit_code, job.steps_done, job.request.steps) {
         // There is little room in a list: the name of the signal says it.
         (Some(code), _, _) if job.ended.is_some() => {
-            exit_words(code).trim_start_matches("killed by ").to_owned()
+            let how = exit_words(code);
+            format!("{}{}", how.trim_start_matches("killed by "), failed_task(job))
         }
         (_, Some(done), Some(steps)) if job.reason.is_empty() => format!("step {done}/{steps}"),
         (_, Some(done), None) if job.reason.is_empty() => format!("step {done}"),
@@ -233,6 +234,7 @@ mod tests {
             array_index: None,
             array_of: None,
             failed_rank: None,
+            failed_node: None,
             starts: Vec::new(),
             request: JobRequest { gpus: 1.0, ..JobRequest::default() },
         }

@@ -105,8 +105,25 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
 /// How a job ended, with its code or the signal that killed it.
 pub fn ending(job: &JobView) -> String {
     match job.exit_code.filter(|code| *code != 0) {
-        Some(code) => format!("{}, {}", state_name(job.state), exit_words(code)),
+        Some(code) => {
+            format!("{}, {}{}", state_name(job.state), exit_words(code), failed_task(job))
+        }
         None => state_name(job.state),
+    }
+}
+
+/// Which of several tasks failed first, and where; nothing where there is one task.
+pub fn failed_task(job: &JobView) -> String {
+    let rank = job.failed_rank.filter(|_| job.request.tasks > 1);
+    task_words(rank, job.failed_node.as_deref())
+}
+
+/// A task and its node, behind what became of it.
+pub fn task_words(rank: Option<u32>, node: Option<&str>) -> String {
+    match (rank, node) {
+        (Some(rank), Some(node)) => format!(" (task {rank} on {node})"),
+        (Some(rank), None) => format!(" (task {rank})"),
+        (None, _) => String::new(),
     }
 }
 

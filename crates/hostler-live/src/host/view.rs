@@ -16,7 +16,7 @@ use crate::agent::user::{ABILITY, ability_of};
 use crate::job::{HeldBy, JobState, JobView, StartView};
 use crate::limits::PAGE_JOBS_MAX;
 use crate::person::Person;
-use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, stays};
+use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, starts, stays};
 use crate::wire::Machine;
 
 /// A node, for people.
@@ -390,9 +390,14 @@ fn starts_of(row: &JobRow) -> Vec<StartView> {
         end: start.end,
         exit_code: start.exit_code,
         failed_rank: start.failed_rank,
+        failed_node: failed_node(start.failed_rank, &start.nodes, &start.tasks),
         nodes: start.nodes.clone(),
     };
     row.facts.starts.iter().map(view).collect()
+}
+
+fn failed_node(rank: Option<u32>, nodes: &[String], tasks: &[u32]) -> Option<String> {
+    starts::node_of(nodes, tasks, rank?).map(str::to_owned)
 }
 
 /// A job as its row tells it, without the environment.
@@ -420,6 +425,7 @@ pub fn in_list(row: &JobRow) -> JobView {
         array_index: row.facts.array_index,
         array_of: row.array_of,
         failed_rank: row.facts.failed_rank,
+        failed_node: failed_node(row.facts.failed_rank, &row.facts.nodes, &row.facts.tasks),
         starts: Vec::new(),
         request: row.request.without_env(),
     }
