@@ -53,12 +53,17 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     cluster.text(&["policy", "set", "sjf.toml"]);
     let shown = cluster.text(&["policy", "show"]);
     assert!(shown.starts_with("kind = \"sjf\"\n"), "{shown}");
-    assert!(shown.contains("\nestimate = \"user\"\n"), "{shown}");
+    assert!(shown.contains("\nestimate = \"user\""), "{shown}");
     assert!(shown.contains("\npreempt = false  # default\n"), "{shown}");
-    cluster.text(&["policy", "set", "fifo-backfill:depth=50:estimate=user"]);
+    let usual = "\nestimate = \"user\"  # default where jobs run for real\n";
+    let set = cluster.text(&["policy", "set", "fifo-backfill"]);
+    let shown = cluster.text(&["policy", "show"]);
+    assert!(set.contains(usual) && shown.contains(usual), "{set}{shown}");
+    cluster.text(&["policy", "set", "fifo-backfill:depth=50:estimate=median"]);
     let shown = cluster.text(&["policy", "show"]);
     assert!(shown.starts_with("kind = \"fifo-backfill\"\n"), "{shown}");
     assert!(shown.contains("\ndepth = 50\n"), "{shown}");
+    assert!(shown.contains("\nestimate = \"median\"\n"), "{shown}");
     let json = cluster.json(&["policy", "show"]);
     let depth = json["settings"].as_array().unwrap().iter().find(|one| one["name"] == "depth");
     let depth = depth.unwrap();
@@ -67,6 +72,9 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
         let ran = cluster.run(words);
         (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
     };
+    let (code, words) = said(&["policy", "set", "sjf:estimate=oracle"]);
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("nobody knows the true run times"), "{words}");
     let (code, words) = said(&["policy", "set", "sfj"]);
     assert_eq!(code, Some(2), "{words}");
     assert!(words.contains("unknown policy `sfj`"), "{words}");
