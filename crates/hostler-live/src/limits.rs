@@ -66,6 +66,9 @@ pub const ABILITIES_MAX: usize = 64;
 /// Bytes of each of them.
 pub const ABILITY_BYTES_MAX: usize = 64;
 
+/// Bytes of a sentence of an agent about something that it cannot do.
+pub const SENTENCE_BYTES_MAX: usize = 2048;
+
 /// Bytes of the version of an agent, as `1.2.3-rc.1`.
 pub const VERSION_BYTES_MAX: usize = 64;
 

@@ -30,6 +30,9 @@ pub struct NodeView {
     /// Why it gets no jobs, besides what a person said; empty when it does.
     #[serde(default)]
     pub reason: String,
+    /// The reservation that it is kept for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for: Option<String>,
     /// Whether its agent is connected.
     pub connected: bool,
     /// Version of its agent; empty for one of an early release.
@@ -61,6 +64,9 @@ pub struct NodeView {
     /// Programs that run images there, with their versions.
     #[serde(default)]
     pub images: Vec<String>,
+    /// Such programs that are there and start nothing, each with why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images_unusable: Vec<String>,
     /// Jobs that hold something here.
     pub jobs: Vec<u32>,
 }
@@ -257,6 +263,7 @@ impl Host {
                 note if note.is_empty() => status.reason,
                 note => format!("{}; {note}", status.reason),
             },
+            kept_for: self.kept_now(id),
             connected: status.connected,
             outdated: is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
             version: machine.version.clone(),
@@ -275,6 +282,7 @@ impl Host {
                 .iter()
                 .map(|it| format!("{} {}", it.name, it.version))
                 .collect(),
+            images_unusable: machine.unusable_runtimes.clone(),
             jobs: jobs.map(|lease| lease.job.0).collect(),
         }
     }

@@ -284,6 +284,10 @@ impl Cluster {
         };
         let mut options = words(&["--cpus", "64", "--mem-mib", "65536"]);
         options.extend(words(more));
+        // Whether a program runs images is tried out, which takes a second.
+        if !more.contains(&"--image-programs") {
+            options.extend(words(&["--image-programs", "none"]));
+        }
         let agent = Agent {
             name: name.to_owned(),
             token,

@@ -305,3 +305,39 @@ fn an_agent_shows_what_runs_images() {
     let fault = shown("docker").1;
     assert!(fault.contains("use apptainer, singularity, podman, enroot or none"), "{fault}");
 }
+
+#[test]
+fn a_program_that_starts_no_container_is_told_and_gets_no_jobs() {
+    let mut cluster = Cluster::new(&["--plain"]);
+    let programs = cluster.folder().join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    fs::set_permissions(&programs, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = programs.join("podman");
+    let script = "#!/bin/sh\ntest \"$1\" = --version && echo podman version 9.9.9 && exit\n\
+                  echo Error: cannot clone: Operation not permitted >&2; exit 125\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("PATH={}:/usr/bin:/bin", programs.display());
+    cluster.serve();
+    let options = ["--fake-gpus", "1xV100", "--image-programs", "podman"];
+    cluster.enrol_at("able", &options, &["env", &path], None);
+    cluster.until_up();
+    let why = "podman 9.9.9: it cannot start a container (exit code 125): Error: cannot clone: \
+               Operation not permitted";
+    let nodes = cluster.text(&["nodes"]);
+    assert!(nodes.contains(&format!("able does not run images by {why}")), "{nodes}");
+    assert!(!nodes.contains("images are run by"), "{nodes}");
+    let job = cluster.submit(&["--image", "/root", "--gpus", "1", "--", "true"]);
+    let view = cluster.job(job);
+    assert_eq!((&view["state"], &view["held_by"]), (&"held".into(), &"nodes".into()), "{view}");
+    let doctor = Command::new(crate::harness::PROGRAM)
+        .arg("doctor")
+        .env("PATH", path.trim_start_matches("PATH="))
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(
+        words.contains("warning  containers  nothing works; podman 9.9.9: it cannot"),
+        "{words}"
+    );
+}

@@ -9,6 +9,7 @@ mod apptainer;
 mod enroot;
 mod find;
 mod podman;
+mod probe;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 pub use find::{Found, find};
+pub use probe::try_out;
 
 use super::environment::environment;
 use super::processes::{self, Process};
@@ -157,15 +159,27 @@ impl Container {
             return;
         }
         let launch = podman::remove(self, shim);
-        if let Err(fault) = run_as(shim.user.as_ref(), &launch) {
+        let limit = Duration::from_secs(CLEAN_SECS_MAX);
+        let done = run_as(shim.user.as_ref(), &launch, limit, Stdio::null());
+        let fault = match done {
+            Ok(status) if status.success() => None,
+            Ok(status) => Some(status.to_string()),
+            Err(fault) => Some(fault.to_string()),
+        };
+        if let Some(fault) = fault {
             tracing::warn!(lease = shim.order.lease.0, %fault, "a container is left");
         }
-        // Without root it leaves a process behind that keeps its namespace for the next time.
-        let socket = shim.socket.display().to_string();
-        for process in processes::processes() {
-            if processes::has_variable(process.pid, "HOSTLER_SOCKET", &socket) {
-                processes::signal(process.pid, Signal::KILL);
-            }
+        end_leftovers(shim);
+    }
+}
+
+/// Ends what a program left that is over: without root Podman leaves a process behind that keeps
+/// its namespace for the next time.
+fn end_leftovers(shim: &ShimOrder) {
+    let socket = shim.socket.display().to_string();
+    for process in processes::processes() {
+        if processes::has_variable(process.pid, "HOSTLER_SOCKET", &socket) {
+            processes::signal(process.pid, Signal::KILL);
         }
     }
 }
@@ -266,20 +280,27 @@ pub fn listeners(shim: &ShimOrder, all: Vec<Process>) -> Vec<Process> {
     inside
 }
 
-/// Runs a program as a job's user, without more rights than that has, and waits for its end.
-fn run_as(user: Option<&JobUser>, launch: &Launch) -> io::Result<()> {
-    let [program, arguments @ ..] = launch.command.as_slice() else { return Ok(()) };
+/// Runs a program as a job's user, without more rights than that has, and waits for its end. What
+/// it complains of goes where it is told.
+fn run_as(
+    user: Option<&JobUser>,
+    launch: &Launch,
+    limit: Duration,
+    complaints: impl Into<Stdio>,
+) -> io::Result<ExitStatus> {
+    let [program, arguments @ ..] = launch.command.as_slice() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&launch.env).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
     if let Some(user) = user.filter(|_| is_root()) {
         command.uid(user.uid).gid(user.gid);
     }
     let mut run = || {
         rustix::thread::set_no_new_privs(true)?;
         let mut child = command.spawn()?;
-        let ended = find::wait(&mut child, Duration::from_secs(CLEAN_SECS_MAX))?;
-        if ended { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+        find::wait(&mut child, limit)
     };
     // A thread of its own: what it gives up is gone for good.
     thread::scope(|scope| scope.spawn(&mut run).join())
