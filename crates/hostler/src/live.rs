@@ -49,6 +49,14 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     lines.join("\n")
 }
 
+/// A text as one field of CSV; one that a spreadsheet would take for a formula is none.
+pub fn field(text: &str) -> String {
+    let formula = text.len() > 1 && text.starts_with(['=', '+', '-', '@']);
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    let plain = !text.contains([',', '"', '\n', '\r']);
+    if plain { text } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+}
+
 /// Seconds since the epoch.
 pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())

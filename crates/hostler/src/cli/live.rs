@@ -516,7 +516,8 @@ pub struct Node {
 Examples:
   hostler history
   hostler history --since 2d --state failed -u me
-  hostler history --since 2026-11-01 --until 2026-12-01 --limit 1000")]
+  hostler history --since 2026-11-01 --until 2026-12-01 --limit 1000
+  hostler history --since 30d --limit 100000 --csv > jobs.csv")]
 pub struct History {
     /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
     #[arg(value_name = "JOB")]
@@ -530,6 +531,9 @@ pub struct History {
     /// Only those that ended before then.
     #[arg(long, value_name = "WHEN", value_parser = values::moment)]
     pub until: Option<f64>,
+    /// Print CSV: a line for each job, times in seconds since the epoch.
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{interval, sleep};
 
 use super::session::Person;
-use super::{block_on, narrow, one};
+use super::{block_on, narrow, not_over, one};
 use crate::ExitWith;
 use crate::cli::Forward;
 use crate::live::{access, client, ending};
@@ -26,7 +26,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Leads ports to a job until the person or the job ends it.
 pub fn run(args: &Forward) -> Result<()> {
     let mut client = client()?;
-    let job = one(&mut client, args.job)?.id;
+    let view = one(&mut client, args.job)?;
+    not_over(&view)?;
+    let job = view.id;
     let streams = Streams::new(access()?)?;
     let client = Arc::new(Mutex::new(client));
     let asked = client.clone();
