@@ -15,7 +15,12 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     cluster.until(&running, "running");
     let over = cluster.submit(&["--gpus", "1", "--", "true"]);
     let view = cluster.until(&over, "held");
-    assert!(view["reason"].as_str().unwrap().contains("quota"), "{view}");
+    let reason = view["reason"].as_str().unwrap();
+    assert!(reason.contains("may have 1 GPU at once: 1 runs; it asks for 1"), "{view}");
+    let listed = cluster.text(&["tenant", "list"]);
+    let line = listed.lines().find(|line| line.starts_with("default ")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[..5], ["default", "2/-", "1/2", "1/1", "0"], "{listed}");
     assert_eq!(view["held_by"], "quota");
     let queue = cluster.text(&["queue", "--state", "held"]);
     assert!(queue.contains("held:quota"), "{queue}");
