@@ -321,6 +321,9 @@ pub const JOB_STREAMS_PER_JOB_MAX: usize = 64;
 /// Seconds between two signs of life of each end of a stream.
 pub const STREAM_ALIVE_SECS: u64 = 10;
 
+/// Seconds for the last words of a person who does not read any more.
+pub const STREAM_LAST_WORDS_SECS_MAX: u64 = 2;
+
 /// Seconds without a word after which an end of a stream is gone: six signs of life.
 pub const STREAM_SILENT_SECS_MAX: u64 = 6 * STREAM_ALIVE_SECS;
 

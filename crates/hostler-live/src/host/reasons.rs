@@ -129,7 +129,7 @@ impl Host {
         let run = self.desk.tenants.get(name).map_or(0, |tenant| tenant.leased_gpu_milli);
         let are = match run {
             0 => "none run".to_owned(),
-            ..=1000 => format!("{} runs", gpus(run)),
+            1..=1000 => format!("{} runs", gpus(run)),
             _ => format!("{} run", gpus(run)),
         };
         let unit = if most == 1 { "GPU" } else { "GPUs" };

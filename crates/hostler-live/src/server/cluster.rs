@@ -48,6 +48,7 @@ struct NodeName {
 /// Answers to a change of a node, for the document.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "it is read by the document only")]
+#[expect(clippy::large_enum_variant, reason = "nobody makes one")]
 enum NodeChanged {
     /// The node as it is now.
     #[response(status = 200)]

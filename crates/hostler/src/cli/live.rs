@@ -14,7 +14,7 @@ use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
 use super::usage::UsageArgs;
-use super::user::UserArgs;
+use super::user::{Standing, UserArgs};
 use super::values;
 
 /// The longest time that agents are waited for, in seconds: a year.
@@ -735,15 +735,8 @@ Examples:
 pub struct TokenCreate {
     /// Who will use it.
     pub name: String,
-    /// What it may do.
-    #[arg(long, value_enum, default_value = "user")]
-    pub role: RoleName,
-    /// Whose jobs it sees.
-    #[arg(long, default_value = "default")]
-    pub tenant: String,
-    /// Add the tenant if it is not there.
-    #[arg(long)]
-    pub new_tenant: bool,
+    #[command(flatten)]
+    pub standing: Standing,
     /// Unix user that nodes with `--job-user person` run its jobs as.
     #[arg(long, value_name = "USER")]
     pub unix_user: Option<String>,

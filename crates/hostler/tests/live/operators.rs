@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::cluster::Cluster;
 
 #[test]
-fn quotas_holds_drains_and_policies_are_obeyed() {
+fn quotas_holds_and_drains_are_obeyed() {
     let cluster = Cluster::start("2xV100");
     let set = cluster.run(&["tenant", "set", "default", "--gpus", "1", "--queued", "2"]);
     assert_eq!((set.status.success(), String::from_utf8_lossy(&set.stderr).as_ref()), (true, ""));
@@ -54,6 +54,13 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     assert!(cluster.text(&["show", &waits]).contains("held:person"));
     cluster.text(&["release", &waits]);
     cluster.until(&waits, "finished");
+    let picture = cluster.text(&["top"]);
+    assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
+}
+
+#[test]
+fn policies_are_set_by_name_and_file_and_shown_with_what_nobody_named() {
+    let cluster = Cluster::start("1xV100");
     std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\nestimate = 'user'\n").unwrap();
     cluster.text(&["policy", "set", "sjf.toml"]);
     let shown = cluster.text(&["policy", "show"]);
@@ -89,8 +96,6 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     // A file comes first.
     std::fs::write(cluster.folder().join("fifo"), "kind = 'sjf'\nestimate = 'user'\n").unwrap();
     assert!(cluster.text(&["policy", "set", "fifo"]).starts_with("kind = \"sjf\"\n"));
-    let picture = cluster.text(&["top"]);
-    assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
 }
 
 #[test]

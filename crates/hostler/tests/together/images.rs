@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Cluster, processes, wait_for};
+use crate::harness::{Cluster, processes, surroundings, wait_for};
 
 /// A cluster of one node that runs no images, and one that does.
 struct Site {
@@ -47,21 +47,6 @@ fn site() -> Option<Site> {
     cluster.enrol_at("able", &options, &surroundings(), None);
     cluster.until_up();
     Some(Site { cluster, program, root })
-}
-
-/// Words before an agent under which images can be run on the machines that tests run on: layers
-/// over layers are not to be had on every file system, and `crun` wants control groups of one
-/// version.
-fn surroundings() -> Vec<&'static str> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let is_mixed = mounts.contains(" /sys/fs/cgroup/unified ");
-    let mut words = Vec::new();
-    if is_mixed && rustix::process::geteuid().is_root() {
-        let script = "umount /sys/fs/cgroup/unified; exec \"$@\"";
-        words.extend(["unshare", "--mount", "sh", "-c", script, "sh"]);
-    }
-    words.extend(["env", "STORAGE_DRIVER=vfs"]);
-    words
 }
 
 fn found(program: &str) -> bool {

@@ -15,10 +15,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -30,7 +28,7 @@ pub use probe::try_out;
 use super::environment::environment;
 use super::processes::{self, Process};
 use super::shim::ShimOrder;
-use super::user::{JobUser, is_root};
+use super::user::{self, JobUser};
 use crate::image::{ImageKind, Mount, Program, path_of};
 use crate::wire::{StartOrder, TaskOrder};
 
@@ -125,6 +123,29 @@ impl Container {
     /// The GPUs of a task that can be shown to it.
     fn gpus(&self, task: &TaskOrder) -> Vec<u32> {
         task.gpus.iter().filter(|_| self.has_devices).map(|(gpu, _)| *gpu).collect()
+    }
+
+    /// What is seen inside, in the words of a program; the last of them for what cannot be written.
+    fn mounted(
+        &self,
+        read_only: &str,
+        word: impl Fn(&str, &str, &str) -> String,
+    ) -> impl Iterator<Item = String> {
+        self.mounts.iter().map(move |mount| {
+            let how = if mount.read_only { read_only } else { "" };
+            word(&mount.from, &mount.to, how)
+        })
+    }
+
+    /// The image in the words of programs that must be told what kind of archive one is.
+    fn source(&self) -> String {
+        let image = self.image.as_str();
+        match (ImageKind::of(image), path_of(image)) {
+            (Some(ImageKind::Archive), Some(path)) if path == image => {
+                format!("docker-archive:{path}")
+            }
+            _ => image.to_owned(),
+        }
     }
 
     /// Why it cannot be run at all, where that can be told.
@@ -254,6 +275,21 @@ fn is_home(home: &str) -> bool {
     home != "/" && Path::new(home).is_dir()
 }
 
+/// Names of variables for the inside, for a program that takes their values from its own. Values
+/// that it would go by itself are told with the name.
+fn told(
+    seen: BTreeMap<String, String>,
+    own: &mut BTreeMap<String, String>,
+) -> impl Iterator<Item = String> {
+    seen.into_iter().map(|(name, value)| {
+        if is_of_program(&name) {
+            return format!("{name}={value}");
+        }
+        own.insert(name.clone(), value);
+        name
+    })
+}
+
 /// The GPUs of a task as they are counted where only they are seen.
 fn recounted(env: &mut BTreeMap<String, String>, task: &TaskOrder) {
     let numbers: Vec<String> = (0..task.gpus.len()).map(|seen| seen.to_string()).collect();
@@ -294,15 +330,5 @@ fn run_as(
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&launch.env).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
-    if let Some(user) = user.filter(|_| is_root()) {
-        command.uid(user.uid).gid(user.gid);
-    }
-    let mut run = || {
-        rustix::thread::set_no_new_privs(true)?;
-        let mut child = command.spawn()?;
-        find::wait(&mut child, limit)
-    };
-    // A thread of its own: what it gives up is gone for good.
-    thread::scope(|scope| scope.spawn(&mut run).join())
-        .unwrap_or_else(|_| Err(io::Error::other("cannot run it")))
+    user::run_as(user, &mut command, |command| find::wait(&mut command.spawn()?, limit))
 }

@@ -75,8 +75,8 @@ fn verdict(program: Program, code: Option<i32>, said: &str) -> Option<String> {
     if good {
         return None;
     }
-    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line: String = lines.last().unwrap_or("it says nothing").to_owned();
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line: String = lines.next_back().unwrap_or("it says nothing").to_owned();
     let line: String =
         line.chars().filter(|letter| !letter.is_control()).take(SAID_CHARS_MAX).collect();
     let code = code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
