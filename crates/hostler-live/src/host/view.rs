@@ -24,8 +24,9 @@ use crate::wire::Machine;
 pub struct NodeView {
     /// Its name.
     pub name: String,
-    /// `up`, `draining` (a person said so), `silent` (its agent does not answer), `resting` (it
-    /// cannot start jobs, or its agent has not connected yet) or `down`.
+    /// `up`, `draining` (a person said so), `silent` (its agent does not answer, or is not
+    /// connected any more), `resting` (it cannot start jobs, or its agent has not connected yet) or
+    /// `down`.
     pub health: String,
     /// Why it gets no jobs, besides what a person said; empty when it does.
     #[serde(default)]

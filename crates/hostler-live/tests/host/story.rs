@@ -104,14 +104,7 @@ impl Theatre {
                 let filter = JobFilter { limit: 100, ..JobFilter::default() };
                 self.host.jobs(&filter).iter().for_each(|job| show_job(&mut self.text, job));
             }
-            ["tenants"] => {
-                for tenant in self.host.tenants() {
-                    let (name, waiting) = (&tenant.name, tenant.waiting);
-                    let (run, asked) = (tenant.gpus, tenant.gpus_asked);
-                    let line = format!("{name}: {run} GPUs run, {asked} asked, {waiting} wait");
-                    writeln!(self.text, "    {line}").unwrap();
-                }
-            }
+            ["tenants"] => self.show_tenants(),
             ["history"] => {
                 let filter = HistoryFilter { limit: 100, ..HistoryFilter::default() };
                 let rows = Reader::history(&mut self.disk.store(), &filter).unwrap();
@@ -169,6 +162,15 @@ impl Theatre {
                 self.instance = None;
             }
             held => self.join(node, gpus, held, None),
+        }
+    }
+
+    fn show_tenants(&mut self) {
+        for tenant in self.host.tenants() {
+            let (name, waiting) = (&tenant.name, tenant.waiting);
+            let (run, asked) = (tenant.gpus, tenant.gpus_asked);
+            let line = format!("{name}: {run} GPUs run, {asked} asked, {waiting} wait");
+            writeln!(self.text, "    {line}").unwrap();
         }
     }
 

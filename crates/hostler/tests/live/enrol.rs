@@ -23,7 +23,7 @@ fn agent(cluster: &Cluster, data: &str) -> Command {
     let mut agent = cluster.command();
     agent.args(["agent", "--server", &format!("https://{}", cluster.address()), "--data", data]);
     agent.args(["--fingerprint", kept["fingerprint"].as_str().unwrap()]);
-    agent.args(["--name", "second", "--fake-gpus", "1xT4"]);
+    agent.args(["--name", "second", "--fake-gpus", "1xT4", "--image-programs", "none"]);
     agent
 }
 

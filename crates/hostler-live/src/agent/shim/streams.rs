@@ -270,7 +270,7 @@ impl CommandInput {
     }
 }
 
-/// Takes what comes from the person until nobody is there, also while a command takes nothing of it.
+/// Takes what comes from the person until nobody is there, also while a command reads nothing.
 fn hear_person(line: &Line, process: TaskPid, words: &SyncSender<Frame>) {
     while let Ok(Some(frame)) = line.receive() {
         if let Frame::Signal(number) = frame {
