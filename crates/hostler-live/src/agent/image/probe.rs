@@ -57,18 +57,21 @@ fn fault(found: &Found, args: &[String], folder: &Path, user: Option<&JobUser>) 
     if found.program == Program::Enroot || ImageKind::of(&root) != Some(ImageKind::Folder) {
         return None;
     }
-    match run(found, args, folder, &root, user) {
+    let fault = |layered| match run(found, args, folder, &root, user, layered) {
         Ok((code, said)) => verdict(found.program, code, &said),
         Err(fault) => Some(format!("it cannot be tried: {fault}")),
-    }
+    };
+    // Where nothing can be laid over a folder, images that are read-only may still be run.
+    fault(true).filter(|_| found.program != Program::Podman || fault(false).is_some())
 }
 
 /// Why a program could not start a container, by how it ended. What the command in it does, or that
 /// it is not there, is another matter.
 fn verdict(program: Program, code: Option<i32>, said: &str) -> Option<String> {
     let good = match program {
-        // It gives 126 also where the kernel refuses what a container is made of.
-        Program::Podman => code.is_some_and(|code| code != 125 && code != 126),
+        // It gives 126 also where the kernel refuses what a container is made of, and others where
+        // it does not get as far as that.
+        Program::Podman => matches!(code, Some(0 | 127)),
         Program::Apptainer | Program::Singularity => code.is_some_and(|code| code != 255),
         Program::Enroot => true,
     };
@@ -83,13 +86,15 @@ fn verdict(program: Program, code: Option<i32>, said: &str) -> Option<String> {
     Some(format!("it cannot start a container ({code}): {line}"))
 }
 
-/// Runs a container that does nothing: its exit code, and what was said.
+/// Runs a container that does nothing, in which may be written or not: its exit code, and what was
+/// said.
 fn run(
     found: &Found,
     args: &[String],
     folder: &Path,
     root: &str,
     user: Option<&JobUser>,
+    layered: bool,
 ) -> io::Result<(Option<i32>, String)> {
     give(folder, user)?;
     FOLDERS.iter().try_for_each(|name| give(&folder.join(name), user))?;
@@ -105,11 +110,24 @@ fn run(
     };
     let shim = order(container, folder, user);
     let said = folder.join("trial.log");
-    let ended = run_as(user, &launch(&shim, &shim.order.tasks[0]), TRIAL_MAX, File::create(&said)?);
+    let mut words = launch(&shim, &shim.order.tasks[0]);
+    if !layered {
+        words.command = words.command.iter().flat_map(|word| read_only(word, root)).collect();
+    }
+    let ended = run_as(user, &words, TRIAL_MAX, File::create(&said)?);
     end_leftovers(&shim);
     let mut text = Vec::new();
     File::open(&said)?.take(SAID_BYTES_MAX).read_to_end(&mut text)?;
     Ok((ended?.code(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// A word of Podman for a folder over which nothing is laid.
+fn read_only(word: &str, root: &str) -> Vec<String> {
+    match word {
+        "--rootfs" => ["--read-only", "--rootfs"].map(str::to_owned).to_vec(),
+        word if word.strip_suffix(":O") == Some(root) => vec![root.to_owned()],
+        word => vec![word.to_owned()],
+    }
 }
 
 /// Makes a folder that a container can be run in, and says what of the machine is seen there. It
@@ -206,6 +224,9 @@ mod tests {
         assert_eq!(tried("exit 126"), (0, why.to_owned()));
         // The command is not there: that is no fault of who should have run it.
         assert_eq!(tried("exit 127"), (1, String::new()));
+        // Who cannot lay anything over a folder can still run images that are read-only.
+        let words = "case \"$*\" in *:O*) exit 125;; *--read-only*--rootfs*trial*) exit 0;; esac";
+        assert_eq!(tried(&format!("{words}; exit 125")), (1, String::new()));
         // It is run as a job is: the folder, the machine's programs in it, and what is run.
         let words =
             "case \"$*\" in *--volume=/usr:/usr:ro*--entrypoint=*true*trial*) exit 0;; esac";
