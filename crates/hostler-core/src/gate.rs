@@ -23,7 +23,7 @@ pub enum Gate {
     NoNode,
     /// As many jobs of its array as may run at once have been let through.
     Array,
-    /// Its tenant uses all GPUs of its quota.
+    /// Jobs of its tenant that were let through before take all GPUs of the quota.
     Quota,
     /// Its tenant has used up the GPU time of its budget.
     Budget,

@@ -71,7 +71,7 @@ pub enum EstimateSource {
 impl SettingType for EstimateSource {
     const TAKES: &'static str = "\"user\" | \"oracle\" | \"median\" | \"cart\" | \"trained\"";
     const HELP: &'static str = "Whose run times count. Few traces carry what users said, so the \
-        truth is the default; a real cluster refuses it.";
+        truth is the default; a real cluster refuses it, and goes by `user` unless told otherwise.";
 }
 
 /// The estimate that came with the job.

@@ -55,7 +55,7 @@ pub enum Reason {
     Held,
     /// Its next turn is in a later round.
     NotThisRound,
-    /// Its tenant uses its quota.
+    /// Jobs of its tenant that were let through before take its quota.
     OverQuota,
     /// It asks for more than the whole quota of its tenant.
     QuotaTooSmall,
@@ -121,7 +121,7 @@ impl Reason {
             Reason::StartFailed => "its start failed",
             Reason::Held => "a person holds it",
             Reason::NotThisRound => "its turn is in a later round",
-            Reason::OverQuota => "its tenant uses its quota",
+            Reason::OverQuota => "jobs before it take its tenant's quota",
             Reason::QuotaTooSmall => "it asks for more than its tenant's quota",
             Reason::OutsideWindow => "its time has not come, or is over",
             Reason::OverBudget => "its tenant has used up its budget",
@@ -164,7 +164,7 @@ impl fmt::Display for Reason {
             Reason::StartFailed => write!(f, "its start failed; it is tried again"),
             Reason::Held => write!(f, "held by a person"),
             Reason::NotThisRound => write!(f, "its turn is in a later round"),
-            Reason::OverQuota => write!(f, "its tenant uses its quota"),
+            Reason::OverQuota => write!(f, "jobs before it take its tenant's quota"),
             Reason::QuotaTooSmall => write!(f, "it asks for more than its tenant's whole quota"),
             Reason::OutsideWindow => {
                 write!(f, "the time that it was submitted for has not come, or is over")

@@ -37,6 +37,9 @@ pub struct Accepted {
     /// Whether they ask for mail and this daemon sends none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_mail: bool,
+    /// Whether they ask to be told of and nobody would hear it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untold: bool,
 }
 
 /// Part of a list of jobs.

@@ -322,7 +322,7 @@ pub enum HeldBy {
     Nodes,
     /// As many jobs of its array run as may at once.
     Array,
-    /// Its tenant uses all GPUs of its quota.
+    /// Jobs of its tenant that run, or wait before it, take all GPUs of the quota.
     Quota,
     /// Its tenant has used up the GPU hours of its budget.
     Budget,
@@ -377,6 +377,9 @@ pub struct JobView {
     /// The first task that failed in its last stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_rank: Option<u32>,
+    /// The node of that task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_node: Option<String>,
     /// Its starts, the newest of many, in order; not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartView>,
@@ -399,6 +402,9 @@ pub struct StartView {
     pub exit_code: Option<i32>,
     /// The first task that failed.
     pub failed_rank: Option<u32>,
+    /// The node of that task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_node: Option<String>,
     /// Its nodes.
     pub nodes: Vec<String>,
 }

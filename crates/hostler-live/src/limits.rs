@@ -66,6 +66,9 @@ pub const ABILITIES_MAX: usize = 64;
 /// Bytes of each of them.
 pub const ABILITY_BYTES_MAX: usize = 64;
 
+/// Bytes of a sentence of an agent about something that it cannot do.
+pub const SENTENCE_BYTES_MAX: usize = 2048;
+
 /// Bytes of the version of an agent, as `1.2.3-rc.1`.
 pub const VERSION_BYTES_MAX: usize = 64;
 
@@ -317,6 +320,9 @@ pub const JOB_STREAMS_PER_JOB_MAX: usize = 64;
 
 /// Seconds between two signs of life of each end of a stream.
 pub const STREAM_ALIVE_SECS: u64 = 10;
+
+/// Seconds for the last words of a person who does not read any more.
+pub const STREAM_LAST_WORDS_SECS_MAX: u64 = 2;
 
 /// Seconds without a word after which an end of a stream is gone: six signs of life.
 pub const STREAM_SILENT_SECS_MAX: u64 = 6 * STREAM_ALIVE_SECS;

@@ -18,7 +18,8 @@ pub enum NotifyEvent {
     Start,
     /// It is over, well or badly.
     End,
-    /// It is over and did not do its work: it failed, ran out of time, or can never run.
+    /// It is over and did not do its work: it failed, ran out of time, can never run, or
+    /// what it waits for will never come.
     Fail,
 }
 
@@ -62,14 +63,20 @@ pub struct Notice {
     pub mail_to: String,
 }
 
-/// What is to be told of a job that just came to where it stands; nothing where nobody asked.
-pub fn of_change(row: &JobRow, cluster: &str, always: &[NotifyEvent]) -> Option<Notice> {
+/// What is to be told of a job that just came to where it stands; nothing where nobody asked. One
+/// that waited in vain for others is cancelled, but no person did that: it failed.
+pub fn of_change(
+    row: &JobRow,
+    in_vain: bool,
+    cluster: &str,
+    always: &[NotifyEvent],
+) -> Option<Notice> {
+    let failed = (NotifyEvent::Fail, &[NotifyEvent::End, NotifyEvent::Fail][..]);
     let (event, kinds) = match row.state {
         JobState::Running => (NotifyEvent::Start, &[NotifyEvent::Start][..]),
+        JobState::Cancelled if in_vain => failed,
         JobState::Finished | JobState::Cancelled => (NotifyEvent::End, &[NotifyEvent::End][..]),
-        JobState::Failed | JobState::TimedOut | JobState::Rejected => {
-            (NotifyEvent::Fail, &[NotifyEvent::End, NotifyEvent::Fail][..])
-        }
+        JobState::Failed | JobState::TimedOut | JobState::Rejected => failed,
         JobState::Held | JobState::Queued | JobState::Starting | JobState::Stopping => return None,
     };
     let asked = |wanted: &[NotifyEvent]| kinds.iter().any(|kind| wanted.contains(kind));

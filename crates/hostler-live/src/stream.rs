@@ -4,12 +4,16 @@
 //! of it. Daemon and agent pass frames on without looking into them. Streams are no part of the
 //! log: when one breaks, the job goes on.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::{Interval, interval};
 use utoipa::ToSchema;
 
 use hostler_core::id::LeaseId;
 
-use crate::limits::STREAM_FRAME_BYTES_MAX;
+use crate::limits::{STREAM_ALIVE_SECS, STREAM_FRAME_BYTES_MAX};
 
 /// What an agent says in its greeting when it passes streams on.
 pub const ABILITY: &str = "streams";
@@ -190,6 +194,37 @@ impl Frame {
             (9, _) => Frame::Fault(serde_json::from_slice(rest).ok()?),
             _ => return None,
         })
+    }
+}
+
+/// What a connection says, as frames: its bytes, their end, and signs of life meanwhile and
+/// afterwards.
+pub struct Frames<R> {
+    reader: R,
+    alive: Interval,
+    buffer: Vec<u8>,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> Frames<R> {
+    /// Of one end of a connection.
+    pub fn of(reader: R) -> Frames<R> {
+        let alive = interval(Duration::from_secs(STREAM_ALIVE_SECS));
+        Frames { reader, alive, buffer: vec![0; STREAM_FRAME_BYTES_MAX], ended: false }
+    }
+
+    /// The next one; none when the connection is broken.
+    pub async fn next(&mut self) -> Option<Frame> {
+        tokio::select! {
+            read = self.reader.read(&mut self.buffer), if !self.ended => match read.ok()? {
+                0 => {
+                    self.ended = true;
+                    Some(Frame::End)
+                }
+                count => Some(Frame::Data(self.buffer[..count].to_vec())),
+            },
+            _ = self.alive.tick() => Some(Frame::Alive),
+        }
     }
 }
 

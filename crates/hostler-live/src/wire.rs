@@ -186,6 +186,9 @@ pub struct Machine {
     /// Programs that run images of containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<Runtime>,
+    /// Those that are there and start nothing, each with why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unusable_runtimes: Vec<String>,
 }
 
 impl Machine {

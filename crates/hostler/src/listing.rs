@@ -5,7 +5,9 @@ use std::io::IsTerminal as _;
 use hostler_live::job::{JobState, JobView};
 
 use crate::chosen::{folded, word, word_for};
-use crate::live::{asked, exit_words, length, moment, now, standing, variable};
+use crate::live::{
+    asked, exit_words, failed_task, field, length, moment, now, standing, state_name, variable,
+};
 
 /// Columns of a screen that cannot be asked.
 const COLUMNS: u16 = 80;
@@ -98,6 +100,40 @@ pub fn history(jobs: &[JobView], look: Look) -> String {
     table(heads, &rows(jobs, look, row), look)
 }
 
+/// Jobs as CSV, with a head; times are seconds since the epoch.
+pub fn csv(jobs: &[JobView]) -> String {
+    let heads = "job,array,index,name,user,tenant,state,exit_code,failed_task,failed_node,gpus,\
+                 tasks,submitted,started,ended,restarts,energy_kwh,nodes,reason\n";
+    let line = |job: &JobView| {
+        let number = |number: Option<u32>| number.map(|it| it.to_string()).unwrap_or_default();
+        let time = |time: Option<f64>| time.map(|time| time.to_string()).unwrap_or_default();
+        let code = job.exit_code.map(|code| code.to_string()).unwrap_or_default();
+        let fields = [
+            job.id.to_string(),
+            number(job.array_of),
+            number(job.array_index),
+            field(&job.name),
+            field(&job.user),
+            field(&job.tenant),
+            state_name(job.state),
+            code,
+            number(job.failed_rank),
+            field(job.failed_node.as_deref().unwrap_or_default()),
+            job.request.gpus.to_string(),
+            job.request.tasks.max(1).to_string(),
+            job.submitted.to_string(),
+            time(job.started),
+            time(job.ended),
+            job.restarts.to_string(),
+            time(job.energy_kwh),
+            field(&job.nodes.join(" ")),
+            field(&job.reason),
+        ];
+        fields.join(",") + "\n"
+    };
+    jobs.iter().map(line).fold(heads.to_owned(), |all, line| all + &line)
+}
+
 fn rows(
     jobs: &[JobView],
     look: Look,
@@ -144,7 +180,9 @@ fn note_of(job: &JobView) -> String {
     match (job.exit_code, job.steps_done, job.request.steps) {
         // There is little room in a list: the name of the signal says it.
         (Some(code), _, _) if job.ended.is_some() => {
-            exit_words(code).trim_start_matches("killed by ").to_owned()
+            let how = exit_words(code);
+            let how = format!("{}{}", how.trim_start_matches("killed by "), failed_task(job));
+            if job.reason.is_empty() { how } else { format!("{how}: {}", job.reason) }
         }
         (_, Some(done), Some(steps)) if job.reason.is_empty() => format!("step {done}/{steps}"),
         (_, Some(done), None) if job.reason.is_empty() => format!("step {done}"),
@@ -233,6 +271,7 @@ mod tests {
             array_index: None,
             array_of: None,
             failed_rank: None,
+            failed_node: None,
             starts: Vec::new(),
             request: JobRequest { gpus: 1.0, ..JobRequest::default() },
         }
@@ -280,5 +319,21 @@ mod tests {
         assert!(shown.contains("1m05s"), "{shown}");
         assert!(shown.contains("2025-11-16 08:52"), "{shown}");
         assert!(shown.ends_with("  SIGKILL"), "{shown}");
+    }
+
+    #[test]
+    fn jobs_that_are_over_are_lines_of_a_spreadsheet() {
+        let mut over = job(7, JobState::Failed, "lost, \"quoted\"");
+        (over.submitted, over.started, over.ended) = (1.0, Some(2.0), Some(3.5));
+        (over.exit_code, over.failed_rank, over.failed_node) =
+            (Some(9), Some(1), Some("n2".into()));
+        (over.name, over.nodes) = ("=cmd".to_owned(), vec!["n1".to_owned(), "n2".to_owned()]);
+        let text = csv(&[over]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines[0].split(',').count(), 19, "{text}");
+        let line =
+            "7,,,'=cmd,ada,default,failed,9,1,n2,1,1,1,2,3.5,0,,n1 n2,\"lost, \"\"quoted\"\"\"";
+        assert_eq!(lines[1], line);
     }
 }

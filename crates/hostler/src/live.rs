@@ -49,6 +49,14 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     lines.join("\n")
 }
 
+/// A text as one field of CSV; one that a spreadsheet would take for a formula is none.
+pub fn field(text: &str) -> String {
+    let formula = text.len() > 1 && text.starts_with(['=', '+', '-', '@']);
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    let plain = !text.contains([',', '"', '\n', '\r']);
+    if plain { text } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+}
+
 /// Seconds since the epoch.
 pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
@@ -105,8 +113,25 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
 /// How a job ended, with its code or the signal that killed it.
 pub fn ending(job: &JobView) -> String {
     match job.exit_code.filter(|code| *code != 0) {
-        Some(code) => format!("{}, {}", state_name(job.state), exit_words(code)),
+        Some(code) => {
+            format!("{}, {}{}", state_name(job.state), exit_words(code), failed_task(job))
+        }
         None => state_name(job.state),
+    }
+}
+
+/// Which of several tasks failed first, and where; nothing where there is one task.
+pub fn failed_task(job: &JobView) -> String {
+    let rank = job.failed_rank.filter(|_| job.request.tasks > 1);
+    task_words(rank, job.failed_node.as_deref())
+}
+
+/// A task and its node, behind what became of it.
+pub fn task_words(rank: Option<u32>, node: Option<&str>) -> String {
+    match (rank, node) {
+        (Some(rank), Some(node)) => format!(" (task {rank} on {node})"),
+        (Some(rank), None) => format!(" (task {rank})"),
+        (None, _) => String::new(),
     }
 }
 

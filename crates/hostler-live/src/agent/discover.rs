@@ -39,6 +39,7 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         instance: None,
         abilities: [image::ABILITY, stream::ABILITY].map(str::to_owned).into(),
         runtimes: Vec::new(),
+        unusable_runtimes: Vec::new(),
     }
 }
 

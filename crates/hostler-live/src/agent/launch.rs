@@ -32,7 +32,7 @@ use crate::wire::{EndNotes, Stage, StartOrder};
 const LOOK_MS: u64 = 1000;
 
 /// Where programs are, on most machines.
-const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How jobs run on this machine.
 #[derive(Clone, Debug)]
@@ -237,7 +237,7 @@ impl Launcher {
 
 /// Makes a folder that belongs to the job's user alone, unless it is there. One that still belongs
 /// to the agent is what a crash between the two steps left.
-fn give(path: &Path, user: Option<&JobUser>) -> io::Result<()> {
+pub(super) fn give(path: &Path, user: Option<&JobUser>) -> io::Result<()> {
     let mut made = DirBuilder::new().mode(0o700).create(path);
     if made.as_ref().is_err_and(|fault| fault.kind() == io::ErrorKind::NotFound) {
         path.parent().map_or(Ok(()), |parent| folder::make(parent, 0o711))?;

@@ -40,6 +40,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::FlockOperation;
+use rustix::process::geteuid;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
@@ -105,7 +106,11 @@ pub enum AgentError {
         path: PathBuf,
     },
     /// The daemon does not accept the token.
-    #[error("the daemon answers {status} to this agent's token; enrol the node again")]
+    #[error(
+        "the daemon answers {status} to this agent's token: it is unknown, spent or revoked; make \
+         another with `hostler token create --role agent NAME`, remove `token` from the data \
+         folder, and start the agent by the line that it prints"
+    )]
     Unwanted {
         /// Status of its answer.
         status: u16,
@@ -136,7 +141,16 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     machine.instance = Some(data.instance().map_err(cannot)?);
     machine.abilities.extend(jobs.users.ability());
     let found = image::find(&jobs.images.programs, &std::env::var("PATH").unwrap_or_default());
+    let user = jobs.users.any();
+    let uid = user.as_ref().map_or_else(|| geteuid().as_raw(), |user| user.uid);
+    let (args, things) = (jobs.images.args.clone(), data.images(uid));
+    // It takes a second, in which the clocks of this thread should go on.
+    let tried = move || image::try_out(found, &args, &things, user.as_ref());
+    let tried = tokio::task::spawn_blocking(tried).await;
+    let (found, unusable) = tried.unwrap_or_default();
+    unusable.iter().for_each(|why| tracing::warn!("{why}"));
     machine.runtimes = found.iter().map(image::Found::runtime).collect();
+    machine.unusable_runtimes = unusable;
     tracing::info!(?machine, "agent");
     let (inbox, incoming) = mpsc::channel(INBOX_MAX);
     let streams = Streams::new(daemon.clone());

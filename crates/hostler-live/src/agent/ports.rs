@@ -53,12 +53,7 @@ pub(super) async fn connect(
 /// The address at which the job is reached, and who listens there.
 fn check(folder: &LeaseFolder, port: u16) -> Result<(IpAddr, BTreeSet<Listener>), String> {
     let all = listeners(port);
-    let near = |listener: &&Listener| {
-        // Some programs write an address of the old kind as one of the new kind.
-        let address = listener.address.to_canonical();
-        address.is_loopback() || address.is_unspecified()
-    };
-    let listeners: BTreeSet<Listener> = all.iter().filter(near).copied().collect();
+    let listeners: BTreeSet<Listener> = all.iter().filter(|it| is_near(it)).copied().collect();
     if listeners.is_empty() {
         return Err(match all.first() {
             Some(Listener { address, .. }) => format!(
@@ -82,9 +77,15 @@ fn check(folder: &LeaseFolder, port: u16) -> Result<(IpAddr, BTreeSet<Listener>)
     Ok((address, listeners))
 }
 
+/// Whether loopback leads there. Some programs write an address of the old kind as one of the new.
+fn is_near(listener: &Listener) -> bool {
+    let address = listener.address.to_canonical();
+    address.is_loopback() || address.is_unspecified()
+}
+
 /// How loopback leads to one of them.
 fn reachable(listeners: &BTreeSet<Listener>) -> IpAddr {
-    let is_four = |listener: &Listener| listener.address.is_ipv4();
+    let is_four = |listener: &Listener| listener.address.to_canonical().is_ipv4();
     // One that listens everywhere by the newer protocol is mostly reached by both.
     match listeners.iter().any(is_four) {
         true => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -147,6 +148,21 @@ mod tests {
         assert_eq!(parse(&four.replace(" 0A ", " 01 "), 8888), None);
         assert_eq!(reachable(&BTreeSet::from(seen)), first);
         assert_eq!(reachable(&BTreeSet::from([seen[1]])), second);
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn an_address_of_the_old_kind_in_the_new_one_is_reached_by_the_old_one() {
+        let line = "   1: 0000000000000000FFFF00000100007F:22B8 \
+                    00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 \
+                    00000000 1000 0 4244 1 0 100 0 0 10 0";
+        let mapped = parse(line, 8888).unwrap();
+        assert_eq!(mapped.address.to_string(), "::ffff:127.0.0.1");
+        assert!(is_near(&mapped));
+        let four = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        assert_eq!(reachable(&BTreeSet::from([mapped])), four);
+        let elsewhere = line.replace("0100007F", "0100000A");
+        assert!(!is_near(&parse(&elsewhere, 8888).unwrap()));
     }
 
     #[test]

@@ -26,9 +26,10 @@ use super::ports;
 use super::shim::ToShim;
 use crate::client::socket::Socket;
 use crate::limits::{
-    JOB_STREAMS_MAX, STREAM_ALIVE_SECS, STREAM_FRAME_BYTES_MAX, STREAM_SILENT_SECS_MAX,
+    JOB_STREAMS_MAX, STREAM_ALIVE_SECS, STREAM_FRAME_BYTES_MAX, STREAM_LAST_WORDS_SECS_MAX,
+    STREAM_SILENT_SECS_MAX,
 };
-use crate::stream::{Frame, Opened, StreamFault, StreamKind, StreamRequest};
+use crate::stream::{Frame, Frames, Opened, StreamFault, StreamKind, StreamRequest};
 use crate::wire::StreamOrder;
 
 /// Seconds for a shim to connect.
@@ -36,9 +37,6 @@ const ARRIVAL_SECS_MAX: u64 = 5;
 
 /// Seconds for a port to be connected to.
 const PORT_SECS_MAX: u64 = 5;
-
-/// Seconds for the last words of a person who does not read any more.
-const LAST_WORDS_SECS_MAX: u64 = 2;
 
 /// Connections of shims that are waited for.
 #[derive(Clone, Default)]
@@ -175,7 +173,7 @@ async fn carry_shim(socket: Socket, stream: UnixStream, request: &StreamRequest)
     };
     if unread {
         // The last words of a person who has gone may have come before it is seen.
-        let limit = Duration::from_secs(LAST_WORDS_SECS_MAX);
+        let limit = Duration::from_secs(STREAM_LAST_WORDS_SECS_MAX);
         let _ = timeout(limit, to_shim(&mut source, &mut writer)).await;
     }
     let _ = sink.close().await;
@@ -242,28 +240,15 @@ async fn next(source: &mut Source) -> Option<Vec<u8>> {
 /// Carries bytes between the daemon and a port of the job.
 async fn carry_port(socket: Socket, stream: TcpStream, lease: LeaseId) {
     let _ = stream.set_nodelay(true);
-    let (mut reader, mut writer) = stream.into_split();
+    let (reader, mut writer) = stream.into_split();
     let (mut sink, mut source) = socket.split();
     let opened = Frame::Opened(Opened { lease, offset: 0, terminal: false });
     if sink.send(Message::binary(opened.to_bytes())).await.is_err() {
         return;
     }
     let out = async {
-        let mut alive = interval(Duration::from_secs(STREAM_ALIVE_SECS));
-        let mut buffer = vec![0; STREAM_FRAME_BYTES_MAX];
-        let mut ended = false;
-        loop {
-            let frame = tokio::select! {
-                read = reader.read(&mut buffer), if !ended => match read {
-                    Ok(0) => {
-                        ended = true;
-                        Frame::End
-                    }
-                    Ok(count) => Frame::Data(buffer[..count].to_vec()),
-                    Err(_) => return,
-                },
-                _ = alive.tick() => Frame::Alive,
-            };
+        let mut frames = Frames::of(reader);
+        while let Some(frame) = frames.next().await {
             if sink.send(Message::binary(frame.to_bytes())).await.is_err() {
                 return;
             }

@@ -99,19 +99,30 @@ impl JobUser {
     pub fn can_work_in(&self, folder: &Path) -> io::Result<()> {
         let mut program = Command::new("/proc/self/exe");
         program.arg("--version").env_clear().current_dir(folder);
-        if is_root() {
-            program.uid(self.uid).gid(self.gid);
-        }
         program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut run = || {
-            // A job of this user that still runs could take the program over.
-            rustix::thread::set_no_new_privs(true)?;
-            program.status().map(drop)
-        };
-        // A thread of its own: what it gives up is gone for good.
-        thread::scope(|scope| scope.spawn(&mut run).join())
-            .unwrap_or_else(|_| Err(io::Error::other("cannot look into the folder")))
+        // A job of this user that still runs could take the program over.
+        run_as(Some(self), &mut program, |program| program.status().map(drop))
     }
+}
+
+/// Runs a program as a job's user, without more rights than that has.
+pub(super) fn run_as<T: Send>(
+    user: Option<&JobUser>,
+    program: &mut Command,
+    run: impl FnOnce(&mut Command) -> io::Result<T> + Send,
+) -> io::Result<T> {
+    if let Some(user) = user.filter(|_| is_root()) {
+        program.uid(user.uid).gid(user.gid);
+    }
+    let run = || {
+        rustix::thread::set_no_new_privs(true)?;
+        run(program)
+    };
+    // A thread of its own: what it gives up is gone for good.
+    thread::scope(|scope| {
+        let ended = thread::Builder::new().spawn_scoped(scope, run)?.join();
+        ended.unwrap_or_else(|_| Err(io::Error::other("it cannot be run")))
+    })
 }
 
 /// Who the jobs of an agent run as.

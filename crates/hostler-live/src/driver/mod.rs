@@ -115,7 +115,7 @@ pub struct NodeStatus {
     pub connected: bool,
     /// Time since something was last heard of it.
     pub silence: Span,
-    /// Whether that is too long.
+    /// Whether that is too long, or nobody speaks for it any more.
     pub silent: bool,
     /// Use of each GPU in per cent, where it can be read.
     pub gpu_use: Vec<u8>,

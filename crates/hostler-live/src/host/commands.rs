@@ -5,7 +5,7 @@ use hostler_core::event::Event;
 use hostler_core::id::{LeaseId, NodeId, TenantId};
 
 use super::jobs::{require, unknown_job};
-use super::recover::usable;
+use super::recover::{for_real, usable};
 use super::request::{check_name, invalid};
 use super::tokens::{is_local, local_hash};
 use super::{Answer, Change, Changed, Command, Desk, Effect, Host, HostError, Principal};
@@ -186,6 +186,7 @@ impl Desk {
             let fault = format!("{} bytes; at most {POLICY_BYTES_MAX}", settings.len());
             return Err(invalid("policy", fault));
         }
+        let settings = for_real(&self.builder, settings);
         self.check_policy(&settings)?;
         self.policy.clone_from(&settings);
         self.fact(Event::PolicyChanged { settings: settings.as_str().into() });

@@ -21,8 +21,15 @@ pub(super) struct Gathered(Vec<WatchEvent>);
 
 enum WatchEvent {
     Began(JobId, LeaseId),
-    /// With whether nothing of the stay was saved, and how it ended.
-    Ended(JobId, LeaseId, bool, StartEnd),
+    Ended {
+        job: JobId,
+        lease: LeaseId,
+        /// What the job asked for.
+        gpu_milli: u64,
+        /// Whether nothing of the stay was saved.
+        lost: bool,
+        how: StartEnd,
+    },
     Retired(Box<Job>),
 }
 
@@ -32,8 +39,13 @@ impl Watch for Gathered {
     }
 
     fn ended(&mut self, _: Time, state: &ClusterState, job: &Job, lease: &Lease) {
-        let lost = job.ledger.done <= lease.base;
-        self.0.push(WatchEvent::Ended(job.id, lease.id, lost, end_of(state, lease)));
+        self.0.push(WatchEvent::Ended {
+            job: job.id,
+            lease: lease.id,
+            gpu_milli: job.spec.gpu_milli(),
+            lost: job.ledger.done <= lease.base,
+            how: end_of(state, lease),
+        });
     }
 
     fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
@@ -48,7 +60,7 @@ impl Desk {
         for told in std::mem::take(&mut self.engine.watch_mut().0.0) {
             match told {
                 WatchEvent::Began(job, lease) => self.began(job, lease),
-                WatchEvent::Ended(job, lease, lost, how) => {
+                WatchEvent::Ended { job, lease, gpu_milli, lost, how } => {
                     self.draft.touched.insert(job.0);
                     self.ended.push(lease);
                     if let Some(live) = self.jobs.get_mut(&job.0) {
@@ -57,7 +69,7 @@ impl Desk {
                         let code = (facts.exit_code, facts.failed_rank);
                         starts::end(&mut facts.starts, lease.0, self.now.0, how, code);
                         live.changed = true;
-                        self.tenants.leased(&live.row.tenant, false);
+                        self.tenants.returned(&live.row.tenant, gpu_milli);
                     }
                 }
                 WatchEvent::Retired(job) => self.retired(&job),
@@ -91,7 +103,8 @@ impl Desk {
             }
         }
         let gpus = gpus_by_model(state, lease_now);
-        let restarts = state.job(job).map_or(0, |job| job.ledger.restarts);
+        let (restarts, gpu_milli) =
+            state.job(job).map_or((0, 0), |job| (job.ledger.restarts, job.spec.gpu_milli()));
         let live = self.jobs.get_mut(&job.0).expect("jobs of the state are known");
         let start = Start {
             restart: restarts,
@@ -109,7 +122,7 @@ impl Desk {
         live.row.facts.started.get_or_insert(self.now.0);
         stays::begin(&mut live.row.facts.stays, self.now.0, gpus);
         live.changed = true;
-        self.tenants.leased(&live.row.tenant, true);
+        self.tenants.leased(&live.row.tenant, gpu_milli);
         self.draft.touched.insert(job.0);
     }
 
@@ -142,7 +155,7 @@ impl Desk {
         self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);
         self.draft.touched.remove(&job.id.0);
         self.announce(&live.row);
-        self.notify(&live.row);
+        self.notify(&live.row, matches!(job.reason, Reason::NeverComes { .. }));
         self.push_job(&live.row, live.is_new);
         self.draft.ended.insert(job.id.0, live.row);
     }
@@ -158,9 +171,9 @@ impl Desk {
         self.draft.effects.push(Effect::Changed(Change { number: row.version, at, what }));
     }
 
-    /// Tells those who want to hear of it where a job has come to.
-    fn notify(&mut self, row: &JobRow) {
-        let told = notice::of_change(row, &self.cluster, &self.settings.notify_always);
+    /// Tells those who want to hear of it where a job has come to, and whether it waited in vain.
+    fn notify(&mut self, row: &JobRow, in_vain: bool) {
+        let told = notice::of_change(row, in_vain, &self.cluster, &self.settings.notify_always);
         if let Some(notice) = told {
             self.draft.effects.push(Effect::Notify(Box::new(notice)));
         }
@@ -186,7 +199,7 @@ impl Desk {
             let row = live.row.clone();
             self.announce(&row);
             if began {
-                self.notify(&row);
+                self.notify(&row, false);
             }
             self.push_job(&row, is_new);
         }

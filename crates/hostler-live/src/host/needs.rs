@@ -134,6 +134,9 @@ impl Desk {
             AfterWhen::Finished | AfterWhen::Over => {
                 format!("job {jobs}, which it needs, did not finish well")
             }
+            AfterWhen::Failed if job.spec.after.len() > 1 => {
+                format!("job {jobs} finished well, and this one was for the case that all fail")
+            }
             AfterWhen::Failed => {
                 format!("job {jobs} finished well, and this one was for the case that it fails")
             }
@@ -190,6 +193,10 @@ fn can_come(row: &JobRow, when: AfterWhen) -> Result<(), HostError> {
     let fault = match when {
         AfterWhen::Finished if row.state != JobState::Finished => {
             "did not finish well; nothing can wait for it"
+        }
+        AfterWhen::Failed if row.state == JobState::Finished && row.array_of.is_some() => {
+            "finished well; `failed:` of an array asks that each of its jobs fails: name one, as \
+             in `failed:12_3`, or use `over:12` and look there"
         }
         AfterWhen::Failed if row.state == JobState::Finished => {
             "finished well; nothing can wait for it to fail"

@@ -9,7 +9,9 @@ use hostler_core::units::{Mib, Milli};
 use super::request::check_name;
 use super::{Change, Changed, Desk, Effect};
 use crate::image;
-use crate::limits::{ABILITIES_MAX, ABILITY_BYTES_MAX, INSTANCE_BYTES_MAX, VERSION_BYTES_MAX};
+use crate::limits::{
+    ABILITIES_MAX, ABILITY_BYTES_MAX, INSTANCE_BYTES_MAX, SENTENCE_BYTES_MAX, VERSION_BYTES_MAX,
+};
 use crate::store::{NodeRow, Row};
 use crate::wire::{Instance, Machine};
 
@@ -118,6 +120,12 @@ fn check_words(machine: &Machine) -> Result<(), String> {
     if said.clone().count() > ABILITIES_MAX || !said.all(|word| is_word(&word)) {
         return Err("what it says that it can do makes no sense".to_owned());
     }
+    let is_sentence =
+        |text: &String| text.len() <= SENTENCE_BYTES_MAX && !text.contains(char::is_control);
+    let unusable = &machine.unusable_runtimes;
+    if unusable.len() > ABILITIES_MAX || !unusable.iter().all(is_sentence) {
+        return Err("what it says that it cannot do makes no sense".to_owned());
+    }
     let Some(Instance { boot, machine, folder, .. }) = &machine.instance else { return Ok(()) };
     // They are kept with the node.
     match boot.len() + machine.len() + folder.len() <= INSTANCE_BYTES_MAX {
@@ -159,5 +167,12 @@ mod tests {
         assert_eq!(check_words(&machine("", "fd00::1")), Ok(()));
         assert!(check_words(&machine("V100\u{1b}[2J", "10.0.0.1")).is_err());
         assert!(check_words(&machine("V100", "10.0.0.1\n")).is_err());
+        let saying = |why: &str| {
+            let unusable_runtimes = vec![why.to_owned()];
+            Machine { unusable_runtimes, ..machine("V100", "10.0.0.1") }
+        };
+        assert_eq!(check_words(&saying("podman 4.3.1: it starts nothing")), Ok(()));
+        assert!(check_words(&saying("podman\u{1b}[2J")).is_err());
+        assert!(check_words(&saying(&"x".repeat(5000))).is_err());
     }
 }

@@ -28,7 +28,9 @@ impl Host {
     pub(super) fn reason(&self, id: u32, job: &Job, known: &mut Shortages) -> String {
         let live = &self.desk.jobs[&id];
         match job.phase {
-            Phase::Running(_) | Phase::Starting(_) => self.silence_of(job).unwrap_or_default(),
+            Phase::Running(_) | Phase::Starting(_) => {
+                self.silence_of(job).or_else(|| self.drain_of(job)).unwrap_or_default()
+            }
             Phase::Done(_) => String::new(),
             Phase::Stopping(_) if job.cancelled => "cancelled; it is being stopped".to_owned(),
             Phase::Stopping(_) => "it is being stopped".to_owned(),
@@ -55,12 +57,31 @@ impl Host {
     fn silence_of(&self, job: &Job) -> Option<String> {
         let lease = self.desk.state().lease(job.lease()?)?;
         let mut parts = lease.placement.parts.iter();
-        let (node, silence) = parts.find_map(|part| {
+        let (node, status) = parts.find_map(|part| {
             let status = self.driver.node(&self.desk, part.node);
-            status.silent.then_some((part.node, status.silence))
+            status.silent.then_some((part.node, status))
         })?;
         let name = &self.desk.state().node(node).spec.name;
-        Some(format!("node `{name}` has said nothing for {:.0} s", silence.secs_f64()))
+        let silence =
+            format!("node `{name}` has said nothing for {:.0} s", status.silence.secs_f64());
+        Some(match status.connected {
+            true => silence,
+            false => format!("{silence}; its agent is not connected"),
+        })
+    }
+
+    /// A job on a node that is drained may have to end soon, and its owner should know why.
+    fn drain_of(&self, job: &Job) -> Option<String> {
+        let lease = self.desk.state().lease(job.lease()?)?;
+        lease.placement.parts.iter().find_map(|part| {
+            let name = &self.desk.state().node(part.node).spec.name;
+            let drained = self.desk.node_row(name).is_some_and(|row| row.draining);
+            let note = || self.kept_note(name, part.node);
+            drained.then(|| match note().as_str() {
+                "" => format!("node `{name}` is drained; what runs there goes on"),
+                note => format!("node `{name}` is drained: {note}"),
+            })
+        })
     }
 
     /// What keeps a job from the policy, in words.
@@ -84,40 +105,47 @@ impl Host {
         let needs = job.spec.gangs.iter().find_map(|gang| image::wanted(gang.demand.needs));
         let why = match (job.reason, needs) {
             (Reason::NoSuchFeature, Some(wanted)) => format!("no node can run it: {wanted}"),
-            (Reason::NodeTooSmall { gpu }, _) if gpu.0 > 0 => self.largest(job, gpu),
+            (reason @ Reason::NodeTooSmall { .. }, _) => {
+                self.too_small(job).unwrap_or_else(|| reason.to_string())
+            }
             (reason, _) => reason.to_string(),
         };
         format!("{why}; it waits for other nodes to join")
     }
 
-    /// The node that comes closest to what one task asks for, were it empty.
-    fn largest(&self, job: &Job, gpu: Milli) -> String {
+    /// What no node has enough of for one task, were it empty, and the node that has most of it.
+    fn too_small(&self, job: &Job) -> Option<String> {
         let nodes = self.desk.state().nodes().iter().filter(|node| !node.retired);
-        let takes = |node: &&Node| job.spec.gangs.iter().any(|gang| accepts(&gang.demand, node));
-        let largest = nodes.filter(takes).max_by_key(|node| (node.spec.gpus, node.spec.cpu));
-        match largest.filter(|node| node.spec.gpus * 1000 < gpu.0) {
-            Some(node) => format!(
-                "needs {} GPUs on one node; the largest, `{}`, has {}",
-                gpus(gpu.0.into()),
-                node.spec.name,
-                node.spec.gpus
-            ),
-            None => Reason::NodeTooSmall { gpu }.to_string(),
-        }
+        job.spec.gangs.iter().find_map(|Gang { demand, .. }| {
+            let able: Vec<&Node> = nodes.clone().filter(|node| accepts(demand, node)).collect();
+            beyond(demand, &able)
+        })
     }
 
     fn over_quota(&self, live: &LiveJob, job: &Job) -> String {
         let state = self.desk.state();
         let tenant = &state.tenants()[job.spec.tenant.index()];
         let (asked, most) = (gpus(job.spec.gpu_milli()), tenant.gpus_max.unwrap_or_default());
-        let used = state.let_through(job.spec.tenant);
+        let through = state.let_through(job.spec.tenant);
         let name = &live.row.tenant;
         if job.reason == Reason::QuotaTooSmall {
             return format!("it asks for {asked} GPUs; the quota of tenant `{name}` is {most}");
         }
-        let said =
-            format!("tenant `{name}` has {} of the {most} GPUs of its quota in use", gpus(used));
-        if used + job.spec.gpu_milli() <= u64::from(most) * 1000 {
+        // Who was let through counts against the quota, whether it runs already or not.
+        let run = self.desk.tenants.get(name).map_or(0, |tenant| tenant.leased_gpu_milli);
+        let are = match run {
+            0 => "none run".to_owned(),
+            1..=1000 => format!("{} runs", gpus(run)),
+            _ => format!("{} run", gpus(run)),
+        };
+        let unit = if most == 1 { "GPU" } else { "GPUs" };
+        let mut said = format!("tenant `{name}` may have {most} {unit} at once: {are}");
+        let ahead = through.saturating_sub(run);
+        if ahead > 0 {
+            let are = if ahead <= 1000 { "is" } else { "are" };
+            said += &format!(", {} {are} asked for by jobs that wait before it", gpus(ahead));
+        }
+        if through + job.spec.gpu_milli() <= u64::from(most) * 1000 {
             return format!("{said}; an earlier job of that tenant waits for more");
         }
         format!("{said}; it asks for {asked}")
@@ -333,6 +361,33 @@ fn lacking(free: &Capacity, demand: &Demand, nodes: &[&Node]) -> String {
         }
         Some(_) | None => format!("needs {}; no node has that free together", need(demand)),
     }
+}
+
+/// What a task needs more of than each of these nodes has in all, and the one that has most.
+fn beyond(demand: &Demand, nodes: &[&Node]) -> Option<String> {
+    let told = |asked: String, best: &Node, has: String| {
+        let name = &best.spec.name;
+        Some(format!("needs {asked} on one node; the largest, `{name}`, has {has}"))
+    };
+    let most = nodes.iter().max_by_key(|node| (node.spec.gpus, node.spec.cpu))?;
+    if most.spec.gpus * 1000 < demand.gpu.0 {
+        let asked = format!("{} GPUs", gpus(demand.gpu.0.into()));
+        return told(asked, most, most.spec.gpus.to_string());
+    }
+    let beside = if demand.gpu.0 > 0 { " beside its GPUs" } else { "" };
+    let able = nodes.iter().filter(|node| node.spec.gpus * 1000 >= demand.gpu.0);
+    let most = able.clone().max_by_key(|node| (node.spec.cpu, node.id))?;
+    if most.spec.cpu < demand.cpu {
+        let asked = format!("{} cores{beside}", cores(demand.cpu));
+        return told(asked, most, cores(most.spec.cpu));
+    }
+    let able = able.filter(|node| node.spec.cpu >= demand.cpu);
+    let most = able.max_by_key(|node| (node.spec.mem, node.id))?;
+    if most.spec.mem < demand.mem {
+        let asked = format!("{} GiB of memory{beside}", gib(demand.mem.0));
+        return told(asked, most, format!("{} GiB", gib(most.spec.mem.0)));
+    }
+    None
 }
 
 /// What one task needs, in a few words.

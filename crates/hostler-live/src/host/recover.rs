@@ -12,6 +12,7 @@ use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::metrics::Metrics;
 use hostler_core::policy::Policy;
+use hostler_core::predict::EstimateSource;
 use hostler_core::record::Record;
 use hostler_core::replay::Replay;
 use hostler_core::state::Snapshot;
@@ -94,12 +95,14 @@ impl Desk {
     fn open(
         mut store: Box<dyn Store>,
         builder: PolicyBuilder,
-        settings: Settings,
+        mut settings: Settings,
         experience: Experience,
         now: Time,
     ) -> Result<Desk, HostError> {
         let loaded = store.load()?;
         let builder = guarded(builder);
+        settings.policy = for_real(&builder, settings.policy);
+        settings.fallback = for_real(&builder, settings.fallback);
         usable(&builder, &experience, &settings.fallback)?;
         let policy = loaded.policy.clone().unwrap_or_else(|| settings.policy.clone());
         // One that was good once may want what is gone: a model of run times, or itself.
@@ -186,7 +189,7 @@ impl Desk {
             }
             self.tenants.added(&row.tenant);
             if job.lease().is_some() {
-                self.tenants.leased(&row.tenant, true);
+                self.tenants.leased(&row.tenant, job.spec.gpu_milli());
             }
             if let Some(by) = row.origin.found() {
                 self.found.insert(by.to_owned(), JobId(row.id));
@@ -207,6 +210,27 @@ fn guarded(builder: PolicyBuilder) -> PolicyBuilder {
         }));
         made.unwrap_or_else(|_| Err("the policy panicked when it was made".to_owned()))
     })
+}
+
+/// Settings as they hold where jobs run for real: a policy that goes by true run times only because
+/// nobody named others goes by what people say. Others are left as they are, good or bad.
+pub(super) fn for_real(builder: &PolicyBuilder, settings: String) -> String {
+    let wants_truth =
+        |text: &str| builder(text).is_ok_and(|policy| policy.estimates() == EstimateSource::Oracle);
+    if !wants_truth(&settings) {
+        return settings;
+    }
+    let Ok(mut document) = settings.parse::<toml::Table>() else { return settings };
+    let table = match document.get_mut("policy") {
+        Some(toml::Value::Table(table)) => table,
+        Some(_) | None => &mut document,
+    };
+    if table.contains_key("estimate") {
+        return settings;
+    }
+    table.insert("estimate".to_owned(), "user".into());
+    let said = document.to_string();
+    if builder(&said).is_ok() { said } else { settings }
 }
 
 /// Whether the daemon can do what a policy is told.

@@ -281,6 +281,13 @@ impl Host {
         }
     }
 
+    /// Name of the reservation that a node is kept for at this time.
+    pub(super) fn kept_now(&self, id: NodeId) -> Option<String> {
+        let kept = self.desk.state().node(id).kept.filter(|kept| kept.begun)?;
+        let mut known = self.desk.reservations();
+        known.find(|row| row.window == kept.window.0 && !row.drains).map(|row| row.name.clone())
+    }
+
     /// Why a job of a reservation waits, where that is about the reservation.
     pub(super) fn window_note(&self, demand: &Demand) -> Option<String> {
         let window = demand.window?;

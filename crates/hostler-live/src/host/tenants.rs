@@ -19,6 +19,8 @@ pub(super) struct TenantUse {
     pub(super) jobs: u32,
     /// Of those, jobs with resources.
     pub(super) leased: u32,
+    /// Thousandths of GPUs that those asked for.
+    pub(super) leased_gpu_milli: u64,
 }
 
 impl Tenants {
@@ -40,7 +42,8 @@ impl Tenants {
             Some(tenant) => tenant.row = row,
             None => {
                 let name = row.name.clone();
-                self.by_name.insert(name, TenantUse { row, jobs: 0, leased: 0 });
+                self.by_name
+                    .insert(name, TenantUse { row, jobs: 0, leased: 0, leased_gpu_milli: 0 });
             }
         }
     }
@@ -49,9 +52,18 @@ impl Tenants {
         self.of(name).jobs += 1;
     }
 
-    pub(super) fn leased(&mut self, name: &str, begins: bool) {
-        let leased = &mut self.of(name).leased;
-        *leased = if begins { *leased + 1 } else { leased.saturating_sub(1) };
+    /// A job got resources.
+    pub(super) fn leased(&mut self, name: &str, gpu_milli: u64) {
+        let tenant = self.of(name);
+        tenant.leased += 1;
+        tenant.leased_gpu_milli += gpu_milli;
+    }
+
+    /// A job has them no more.
+    pub(super) fn returned(&mut self, name: &str, gpu_milli: u64) {
+        let tenant = self.of(name);
+        tenant.leased = tenant.leased.saturating_sub(1);
+        tenant.leased_gpu_milli = tenant.leased_gpu_milli.saturating_sub(gpu_milli);
     }
 
     pub(super) fn over(&mut self, name: &str) {

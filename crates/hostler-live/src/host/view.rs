@@ -16,7 +16,7 @@ use crate::agent::user::{ABILITY, ability_of};
 use crate::job::{HeldBy, JobState, JobView, StartView};
 use crate::limits::PAGE_JOBS_MAX;
 use crate::person::Person;
-use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, stays};
+use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, starts, stays};
 use crate::wire::Machine;
 
 /// A node, for people.
@@ -24,12 +24,16 @@ use crate::wire::Machine;
 pub struct NodeView {
     /// Its name.
     pub name: String,
-    /// `up`, `draining` (a person said so), `silent` (its agent does not answer), `resting` (it
-    /// cannot start jobs, or its agent has not connected yet) or `down`.
+    /// `up`, `draining` (a person said so), `silent` (its agent does not answer, or is not
+    /// connected any more), `resting` (it cannot start jobs, or its agent has not connected yet) or
+    /// `down`.
     pub health: String,
     /// Why it gets no jobs, besides what a person said; empty when it does.
     #[serde(default)]
     pub reason: String,
+    /// The reservation that it is kept for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for: Option<String>,
     /// Whether its agent is connected.
     pub connected: bool,
     /// Version of its agent; empty for one of an early release.
@@ -61,6 +65,9 @@ pub struct NodeView {
     /// Programs that run images there, with their versions.
     #[serde(default)]
     pub images: Vec<String>,
+    /// Such programs that are there and start nothing, each with why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images_unusable: Vec<String>,
     /// Jobs that hold something here.
     pub jobs: Vec<u32>,
 }
@@ -76,8 +83,11 @@ pub struct TenantView {
     pub jobs: u32,
     /// Jobs that wait.
     pub waiting: u32,
-    /// GPUs of jobs that were let through to the scheduler.
+    /// GPUs of jobs that run.
     pub gpus: f64,
+    /// GPUs that waiting jobs ask for and that are kept of its quota for them.
+    #[serde(default)]
+    pub gpus_asked: f64,
     /// GPU hours that were used in the present period of its budget, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_used: Option<f64>,
@@ -254,6 +264,7 @@ impl Host {
                 note if note.is_empty() => status.reason,
                 note => format!("{}; {note}", status.reason),
             },
+            kept_for: self.kept_now(id),
             connected: status.connected,
             outdated: is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
             version: machine.version.clone(),
@@ -272,18 +283,23 @@ impl Host {
                 .iter()
                 .map(|it| format!("{} {}", it.name, it.version))
                 .collect(),
+            images_unusable: machine.unusable_runtimes.clone(),
             jobs: jobs.map(|lease| lease.job.0).collect(),
         }
     }
 
     /// A tenant.
     pub fn tenant(&self, name: &str) -> Option<TenantView> {
-        self.desk.tenants.get(name).map(|tenant| TenantView {
+        let tenant = self.desk.tenants.get(name)?;
+        let through = self.desk.state().let_through(TenantId(tenant.row.id));
+        let run = tenant.leased_gpu_milli;
+        Some(TenantView {
             name: tenant.row.name.clone(),
             quota: tenant.row.quota.clone(),
             jobs: tenant.jobs,
             waiting: tenant.jobs.saturating_sub(tenant.leased),
-            gpus: self.desk.state().let_through(TenantId(tenant.row.id)) as f64 / 1000.0,
+            gpus: run as f64 / 1000.0,
+            gpus_asked: through.saturating_sub(run) as f64 / 1000.0,
             budget_used: tenant.row.quota.budget_gpu_hours.map(|_| {
                 let state = self.desk.state();
                 let spent = state.tenant_account(TenantId(tenant.row.id)).spent_at(state.now());
@@ -383,9 +399,14 @@ fn starts_of(row: &JobRow) -> Vec<StartView> {
         end: start.end,
         exit_code: start.exit_code,
         failed_rank: start.failed_rank,
+        failed_node: failed_node(start.failed_rank, &start.nodes, &start.tasks),
         nodes: start.nodes.clone(),
     };
     row.facts.starts.iter().map(view).collect()
+}
+
+fn failed_node(rank: Option<u32>, nodes: &[String], tasks: &[u32]) -> Option<String> {
+    starts::node_of(nodes, tasks, rank?).map(str::to_owned)
 }
 
 /// A job as its row tells it, without the environment.
@@ -413,6 +434,7 @@ pub fn in_list(row: &JobRow) -> JobView {
         array_index: row.facts.array_index,
         array_of: row.array_of,
         failed_rank: row.facts.failed_rank,
+        failed_node: failed_node(row.facts.failed_rank, &row.facts.nodes, &row.facts.tasks),
         starts: Vec::new(),
         request: row.request.without_env(),
     }

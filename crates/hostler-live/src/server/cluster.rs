@@ -48,6 +48,7 @@ struct NodeName {
 /// Answers to a change of a node, for the document.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "it is read by the document only")]
+#[expect(clippy::large_enum_variant, reason = "nobody makes one")]
 enum NodeChanged {
     /// The node as it is now.
     #[response(status = 200)]
@@ -116,6 +117,10 @@ async fn set_draining(
     responses((status = 200, description = "Its settings.", body = PolicyText)),
 )]
 pub async fn policy(State(app): State<App>, _: Caller<Look>) -> Result<Json<PolicyText>, ApiFault> {
+    policy_now(&app).await
+}
+
+async fn policy_now(app: &App) -> Result<Json<PolicyText>, ApiFault> {
     let text = app.host.read(|host| PolicyText {
         toml: host.policy().to_owned(),
         violation: host.policy_fault().map(|broke| broke.fault.to_string()),
@@ -134,7 +139,8 @@ pub async fn set_policy(
     caller: Caller<Operate>,
     Body(policy): Body<PolicyText>,
 ) -> Result<Json<PolicyText>, ApiFault> {
-    let settings = policy.toml.clone();
+    let settings = policy.toml;
     app.host.command(&caller.who, Command::SetPolicy { settings }).await?;
-    Ok(Json(policy))
+    // The daemon may have said more than the caller: it knows no true run times.
+    policy_now(&app).await
 }

@@ -70,6 +70,8 @@ pub async fn submit(
 ) -> Result<Response, ApiFault> {
     let key = headers.get(IDEMPOTENCY_KEY).map(idempotency_key).transpose()?;
     let no_mail = !request.mail_to.is_empty() && !app.notices.mails();
+    let is_mailed = !request.mail_to.is_empty() && app.notices.mails();
+    let untold = !request.notify.is_empty() && !app.notices.calls() && !is_mailed;
     let command = Command::Submit { request: Box::new(request), key, tenant: query.tenant };
     let Answer::Submitted { jobs, again } = app.host.command(&caller.who, command).await? else {
         return Err(super::wrong_answer());
@@ -78,7 +80,7 @@ pub async fn submit(
     let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
     let status = if again { StatusCode::OK } else { StatusCode::CREATED };
     let location = format!("{PREFIX}/jobs/{first}");
-    let accepted = Json(Accepted { first, count, no_mail });
+    let accepted = Json(Accepted { first, count, no_mail, untold });
     Ok((status, [(header::LOCATION, location)], accepted).into_response())
 }
 

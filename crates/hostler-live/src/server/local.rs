@@ -143,17 +143,26 @@ struct FrontDesk {
 impl FrontDesk {
     /// The name of a number. What is asked for again and again costs no process.
     fn name(&self, uid: u32) -> Option<String> {
+        self.name_by(uid, Account::numbered)
+    }
+
+    /// The same by another way of asking. What could not be found out is asked for again.
+    fn name_by(
+        &self,
+        uid: u32,
+        look_up: impl Fn(u32) -> io::Result<Option<Account>>,
+    ) -> Option<String> {
         let now = Instant::now();
         if let Some((name, at)) = held(&self.names).get(&uid)
             && now.duration_since(*at) < NAME_KEPT
         {
             return name.clone();
         }
-        let name = match Account::numbered(uid) {
+        let name = match look_up(uid) {
             Ok(account) => account.map(|account| account.name),
             Err(error) => {
                 tracing::warn!(uid, %error, "cannot look up who connects");
-                None
+                return None;
             }
         };
         let mut names = held(&self.names);
@@ -202,6 +211,22 @@ fn held<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_look_up_that_failed_is_tried_again_and_one_that_went_well_is_kept() {
+        let desk = FrontDesk::default();
+        assert_eq!(desk.name_by(7, |_| Err(io::ErrorKind::TimedOut.into())), None);
+        let account = |uid| Account {
+            name: "ada".to_owned(),
+            uid,
+            gid: uid,
+            home: "/".to_owned(),
+            shell: String::new(),
+        };
+        assert_eq!(desk.name_by(7, |uid| Ok(Some(account(uid)))).as_deref(), Some("ada"));
+        let unasked = |_| -> io::Result<Option<Account>> { panic!("it is known") };
+        assert_eq!(desk.name_by(7, unasked).as_deref(), Some("ada"));
+    }
 
     #[test]
     fn nobody_takes_all_places() {

@@ -26,8 +26,8 @@ use crate::api::Problem;
 use crate::host::{Answer, Command, HostError, Principal};
 use crate::limits::{
     COMMAND_BYTES_MAX, HEAD_SECS_MAX, JOB_STREAMS_MAX, JOB_STREAMS_PER_JOB_MAX,
-    JOB_STREAMS_PER_TOKEN_MAX, STREAM_CHECK_SECS, STREAM_FRAME_BYTES_MAX, STREAM_OPEN_SECS_MAX,
-    STREAM_SILENT_SECS_MAX,
+    JOB_STREAMS_PER_TOKEN_MAX, STREAM_CHECK_SECS, STREAM_FRAME_BYTES_MAX,
+    STREAM_LAST_WORDS_SECS_MAX, STREAM_OPEN_SECS_MAX, STREAM_SILENT_SECS_MAX,
 };
 use crate::stream::{Frame, StreamFault, StreamKind, StreamRequest};
 
@@ -36,9 +36,6 @@ const MESSAGE_BYTES_MAX: usize = STREAM_FRAME_BYTES_MAX + 1;
 
 /// Bytes that are read from a connection at a time, and held for it.
 const READ_BYTES: usize = 16 << 10;
-
-/// Seconds for the last words of a person who does not read any more.
-const LAST_WORDS_SECS_MAX: u64 = 2;
 
 /// All streams, and those whose agent has not come yet.
 #[derive(Default)]
@@ -293,7 +290,7 @@ async fn pipe(person: WebSocket, agent: WebSocket) {
     };
     if unread {
         // The last words of a person who has gone may have come before it is seen.
-        let limit = Duration::from_secs(LAST_WORDS_SECS_MAX);
+        let limit = Duration::from_secs(STREAM_LAST_WORDS_SECS_MAX);
         let _ = timeout(limit, carry(&mut from_person, &mut to_agent)).await;
     }
     let _ = timeout(limit, to_person.close()).await;

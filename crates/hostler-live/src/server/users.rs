@@ -10,6 +10,7 @@ use super::fault::{ApiFault, Body, Named};
 use super::people::{account, check_tenant};
 use crate::api::{Me, NewUser, Problem};
 use crate::host::{Answer, Command, DEFAULT_TENANT, Principal, TokenView};
+use crate::person::OVERFLOW_UID;
 use crate::store::TenantQuota;
 
 /// Says who the caller is.
@@ -56,9 +57,13 @@ pub async fn add_user(
 ) -> Result<(StatusCode, Json<u32>), ApiFault> {
     let NewUser { name, role, tenant, new_tenant } = new;
     let tenant = tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned());
-    if account(&name).await?.is_none() {
+    let Some(account) = account(&name).await? else {
         return Err(ApiFault::missing("user", &name)
             .hint("`getent passwd NAME` on the daemon's machine must know the account"));
+    };
+    if account.uid == OVERFLOW_UID {
+        return Err(ApiFault::bad(format!("user `{name}` stands for all whom nobody knows"))
+            .hint("jobs may run as that user: name the account of a person"));
     }
     if !new_tenant {
         check_tenant(&app, &tenant).await?;

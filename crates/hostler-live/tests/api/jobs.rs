@@ -246,7 +246,10 @@ fn what_would_be_ignored_is_refused() {
         let answer = ask(&mut admin, Method::PUT, path, &[], Some(&body));
         (answer.status.as_u16(), text(&answer.body))
     };
-    for estimate in ["", "estimate = 'oracle'\n", "estimate = 'trained'\n"] {
+    let (status, words) = put("/policy", json!({ "toml": "kind = 'sjf'\n" }));
+    assert_eq!(status, 200, "{words}");
+    assert!(words.contains(r#"estimate = \"user\""#), "{words}");
+    for estimate in ["estimate = 'oracle'\n", "estimate = 'trained'\n"] {
         let toml = format!("kind = 'sjf'\n{estimate}");
         let (status, words) = put("/policy", json!({ "toml": toml }));
         assert_eq!(status, 400, "{words}");

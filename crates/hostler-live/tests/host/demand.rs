@@ -42,3 +42,35 @@ fn a_job_that_asks_for_nothing_takes_a_core_and_none_takes_up_less() {
         "#]],
     );
 }
+
+#[test]
+fn what_no_node_has_is_told_with_the_need_and_the_largest_node() {
+    check(
+        "
+        0 join n1 2
+        0 join n2 4
+        1 submit gpus=8
+        1 submit gpus=0 cpus=17
+        1 submit gpus=4 cpus=17
+        1 submit gpus=0 cpus=1 mem=1048576
+        2 jobs
+        ",
+        expect![[r#"
+            0 join n1 2
+            0 join n2 4
+            1 submit gpus=8
+                submitted [1]
+            1 submit gpus=0 cpus=17
+                submitted [2]
+            1 submit gpus=4 cpus=17
+                submitted [3]
+            1 submit gpus=0 cpus=1 mem=1048576
+                submitted [4]
+            2 jobs
+                1 held by nodes: needs 8 GPUs on one node; the largest, `n2`, has 4; it waits for other nodes to join
+                2 held by nodes: needs 17 cores on one node; the largest, `n2`, has 8; it waits for other nodes to join
+                3 held by nodes: needs 17 cores beside its GPUs on one node; the largest, `n2`, has 8; it waits for other nodes to join
+                4 held by nodes: needs 1024.0 GiB of memory on one node; the largest, `n2`, has 1.0 GiB; it waits for other nodes to join
+        "#]],
+    );
+}

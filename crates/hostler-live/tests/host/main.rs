@@ -7,6 +7,7 @@ mod demand;
 mod found;
 mod many;
 mod nodes;
+mod quotas;
 mod reservations;
 mod speeds;
 mod starts;
@@ -203,70 +204,6 @@ fn jobs_wait_for_others_and_go_with_them() {
                 to n1: start lease2 job5 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
             7 submit gpus=1 after=2
                 job 2 did not finish well; nothing can wait for it
-        "#]],
-    );
-}
-
-#[test]
-fn a_quota_lets_through_what_fits_in_order() {
-    check(
-        "
-        0 join n1 4
-        0 quota gpus=2 jobs=4 queued=3
-        1 submit gpus=1
-        1 submit gpus=2
-        1 submit gpus=1
-        1 submit gpus=4
-        1 submit gpus=1
-        1 submit gpus=1
-        2 jobs
-        3 n1 0 ended 0
-        4 jobs
-        5 n1 1 ended 0
-        6 jobs
-        7 quota
-        7 submit gpus=4
-        ",
-        expect![[r#"
-            0 join n1 4
-            0 quota gpus=2 jobs=4 queued=3
-                done
-            1 submit gpus=1
-                submitted [1]
-                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
-            1 submit gpus=2
-                submitted [2]
-            1 submit gpus=1
-                submitted [3]
-            1 submit gpus=4
-                tenant `default` may have 2 GPUs in one job; ask for less
-            1 submit gpus=1
-                submitted [4]
-            1 submit gpus=1
-                tenant `default` may have 4 jobs; ask for less
-            2 jobs
-                1 starting, on n1
-                2 held by quota: tenant `default` has 1 of the 2 GPUs of its quota in use; it asks for 2
-                3 held by quota: tenant `default` has 1 of the 2 GPUs of its quota in use; an earlier job of that tenant waits for more
-                4 held by quota: tenant `default` has 1 of the 2 GPUs of its quota in use; an earlier job of that tenant waits for more
-            3 n1 0 ended 0
-                to n1: forget lease0
-                to n1: start lease1 job2 restart 0 tasks 0[(0, 1000), (1, 1000)] of 1 at n1.example:20001
-            4 jobs
-                2 starting, on n1
-                3 held by quota: tenant `default` has 2 of the 2 GPUs of its quota in use; it asks for 1
-                4 held by quota: tenant `default` has 2 of the 2 GPUs of its quota in use; it asks for 1
-            5 n1 1 ended 0
-                to n1: forget lease1
-                to n1: start lease2 job3 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
-                to n1: start lease3 job4 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20003
-            6 jobs
-                3 starting, on n1
-                4 starting, on n1
-            7 quota
-                done
-            7 submit gpus=4
-                submitted [5]
         "#]],
     );
 }
@@ -505,7 +442,7 @@ fn a_node_is_given_up_only_after_the_fence_and_its_jobs_start_elsewhere() {
                 n2 up 0 used
             900 n2 beat
             900 jobs
-                1 running, on n1: node `n1` has said nothing for 900 s
+                1 running, on n1: node `n1` has said nothing for 900 s; its agent is not connected
             970 n2 beat
                 to n2: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 1 at n2.example:20001
             970 jobs

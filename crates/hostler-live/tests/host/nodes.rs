@@ -355,3 +355,43 @@ fn the_last_number_of_a_lease_that_an_empty_store_leaves_out_can_be_read_back() 
         "#]],
     );
 }
+
+#[test]
+fn a_node_whose_agent_is_gone_gets_nothing_until_it_is_back() {
+    check(
+        "
+        0 join n1 2
+        1 submit gpus=1
+        2 n1 0 running
+        3 lose n1
+        4 submit gpus=1
+        5 jobs
+        5 nodes
+        6 join n1 2 0 running
+        6 nodes
+        7 jobs
+        ",
+        expect![[r#"
+            0 join n1 2
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 lose n1
+            4 submit gpus=1
+                submitted [2]
+            5 jobs
+                1 running, on n1: node `n1` has said nothing for 4 s; its agent is not connected
+                2 queued: none of 1 nodes takes jobs; see `hostler nodes`
+            5 nodes
+                n1 silent 1 used
+            6 join n1 2 0 running
+                to n1: start lease1 job2 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20001
+            6 nodes
+                n1 up 2 used
+            7 jobs
+                1 running, on n1
+                2 starting, on n1
+        "#]],
+    );
+}

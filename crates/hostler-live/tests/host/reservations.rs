@@ -241,3 +241,97 @@ fn a_budget_that_is_used_up_is_told_with_what_comes_next() {
         "#]],
     );
 }
+
+#[test]
+fn gpus_are_kept_on_nodes_that_take_jobs_and_in_time_to_come() {
+    check(
+        "
+        0 join n1 4
+        0 join n2 4
+        1 drain n1
+        2 reserve course 8 600 300 -
+        3 reserve course 4 600 300 -
+        4 why
+        500 reserve late n2 10 300 -
+        501 reserve soon n1 480 300 -
+        ",
+        expect![[r#"
+            0 join n1 4
+            0 join n2 4
+            1 drain n1
+                n1 draining
+            2 reserve course 8 600 300 -
+                invalid `gpus`: 8; 4 can be kept then
+            3 reserve course 4 600 300 -
+                done
+            4 why
+                n1: nothing
+                n2: kept for `course` in 10 min
+            500 reserve late n2 10 300 -
+                invalid `from`: that time is over; name one to come, or leave it out for now
+            501 reserve soon n1 480 300 -
+                done
+        "#]],
+    );
+}
+
+#[test]
+fn budgets_have_limits() {
+    check(
+        "
+        0 quota budget=0
+        0 quota budget=1000000001
+        0 quota budget=10 days=0
+        0 quota budget=10 days=1000000
+        0 quota budget=10 days=30
+        ",
+        expect![[r#"
+            0 quota budget=0
+                invalid `budget_gpu_hours`: use 1 to 1000000000 hours
+            0 quota budget=1000000001
+                invalid `budget_gpu_hours`: use 1 to 1000000000 hours
+            0 quota budget=10 days=0
+                invalid `budget_days`: use 1 to 3660
+            0 quota budget=10 days=1000000
+                invalid `budget_days`: use 1 to 3660
+            0 quota budget=10 days=30
+                done
+        "#]],
+    );
+}
+
+#[test]
+fn who_runs_on_a_drained_node_is_told_why_and_until_when() {
+    check(
+        "
+        0 join n1 2
+        1 submit gpus=1
+        2 n1 0 running
+        3 drain n1
+        3 jobs
+        4 drain n1 600 new_disk
+        4 jobs
+        5 undrain n1
+        5 jobs
+        ",
+        expect![[r#"
+            0 join n1 2
+            1 submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 drain n1
+                n1 draining
+            3 jobs
+                1 running, on n1: node `n1` is drained; what runs there goes on
+            4 drain n1 600 new_disk
+                n1 draining
+            4 jobs
+                1 running, on n1: node `n1` is drained: new disk; what still runs is stopped in 10 min
+            5 undrain n1
+                n1 up
+            5 jobs
+                1 running, on n1
+        "#]],
+    );
+}

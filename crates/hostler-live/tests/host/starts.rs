@@ -220,3 +220,59 @@ fn a_job_that_its_shim_ended_while_the_daemon_was_away_ran_into_its_limit() {
         "#]],
     );
 }
+
+#[test]
+fn mistyped_folders_of_one_user_do_not_rest_a_node_and_those_of_two_do() {
+    check(
+        "
+        0 join n1 4
+        1 as eve submit gpus=1
+        1 as eve submit gpus=1
+        1 as eve submit gpus=1
+        1 as eve submit gpus=1
+        2 n1 0 impossible
+        2 n1 1 impossible
+        2 n1 2 impossible
+        2 n1 3 impossible
+        3 nodes
+        4 as ada submit gpus=1
+        5 n1 4 impossible
+        6 nodes
+        6 why
+        ",
+        expect![[r#"
+            0 join n1 4
+            1 as eve submit gpus=1
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            1 as eve submit gpus=1
+                submitted [2]
+                to n1: start lease1 job2 restart 0 tasks 0[(1, 1000)] of 1 at n1.example:20001
+            1 as eve submit gpus=1
+                submitted [3]
+                to n1: start lease2 job3 restart 0 tasks 0[(2, 1000)] of 1 at n1.example:20002
+            1 as eve submit gpus=1
+                submitted [4]
+                to n1: start lease3 job4 restart 0 tasks 0[(3, 1000)] of 1 at n1.example:20003
+            2 n1 0 impossible
+                to n1: forget lease0
+            2 n1 1 impossible
+                to n1: forget lease1
+            2 n1 2 impossible
+                to n1: forget lease2
+            2 n1 3 impossible
+                to n1: forget lease3
+            3 nodes
+                n1 up 0 used
+            4 as ada submit gpus=1
+                submitted [5]
+                to n1: start lease4 job5 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20004
+            5 n1 4 impossible
+                to n1: forget lease4
+            6 nodes
+                n1 resting 0 used
+            6 why
+                n1: 3 jobs in a row could not start there
+        "#]],
+    );
+}

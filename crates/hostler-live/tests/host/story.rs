@@ -28,15 +28,15 @@ use hostler_live::wire::{
 /// Plays a story and compares what the daemon did.
 ///
 /// A line is a second and what happens: `join NODE GPUS [files JOB] [LEASE STAGE,..]`, the same
-/// with `from FOLDER@BOOT` instead of files, `lose NODE`,
-/// `NODE beat`, `old NODE beat` over the connection before, `NODE LEASE STAGE` with a stage of
-/// `running`, `ended CODE [USED]`, `killed`, `faulty` or `unknown`; a command such as
-/// `submit gpus=1 after=1`, `cancel 1`, `hold 1`, `release 1`, `drain NODE`,
-/// `quota gpus=2 weight=3`, `tenant NAME`, `policy KIND`, `cancel-all 1-3 7` and its like,
-/// `output JOB`; the answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or
-/// `restart fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the store; or
-/// `jobs`, `nodes`, `speeds`, `ends` and `history` to look. GPUs of a node are V100, or K80 if its
-/// name begins with `slow`.
+/// with `from FOLDER@BOOT` instead of files, `lose NODE`, `NODE beat`, `old NODE beat` over the
+/// connection before, `NODE LEASE STAGE` with a stage of `running`, `ended CODE [USED]`,
+/// `killed`, `faulty`, `impossible` or `unknown`; a command such as `submit gpus=1 after=1`,
+/// `cancel 1`, `hold 1`, `release 1`, `drain NODE`, `quota gpus=2 weight=3`, `tenant NAME`,
+/// `policy KIND`, `cancel-all 1-3 7` and its like, `output JOB`, all of them also `as USER`; the
+/// answer to that one, `NODE piece REQUEST TEXT`; `restart` of the daemon, or `restart
+/// fence=SECS`; `solved` when the solver is done; `backup` and `restore` of the store; or `jobs`,
+/// `nodes`, `tenants`, `speeds`, `ends` and `history` to look. GPUs of a node are V100, or K80 if
+/// its name begins with `slow`.
 pub fn check(story: &str, expected: Expect) {
     let mut stage = Theatre::new();
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -104,6 +104,7 @@ impl Theatre {
                 let filter = JobFilter { limit: 100, ..JobFilter::default() };
                 self.host.jobs(&filter).iter().for_each(|job| show_job(&mut self.text, job));
             }
+            ["tenants"] => self.show_tenants(),
             ["history"] => {
                 let filter = HistoryFilter { limit: 100, ..HistoryFilter::default() };
                 let rows = Reader::history(&mut self.disk.store(), &filter).unwrap();
@@ -141,12 +142,15 @@ impl Theatre {
                 let report = report(lease, stage);
                 self.said(node, FromAgent::Report(report));
             }
-            words => {
-                let command = Box::new(command(words));
-                let by = Principal { token: 9, role: Role::Admin, ..Principal::daemon() };
-                self.play(Input::Command { slot: 1, by, command });
-            }
+            ["as", user, words @ ..] => self.command(user, words),
+            words => self.command("hostler", words),
         }
+    }
+
+    fn command(&mut self, user: &str, words: &[&str]) {
+        let (command, user) = (Box::new(command(words)), user.to_owned());
+        let by = Principal { token: 9, role: Role::Admin, user, ..Principal::daemon() };
+        self.play(Input::Command { slot: 1, by, command });
     }
 
     fn joins(&mut self, node: &str, gpus: u32, words: &[&str]) {
@@ -158,6 +162,15 @@ impl Theatre {
                 self.instance = None;
             }
             held => self.join(node, gpus, held, None),
+        }
+    }
+
+    fn show_tenants(&mut self) {
+        for tenant in self.host.tenants() {
+            let (name, waiting) = (&tenant.name, tenant.waiting);
+            let (run, asked) = (tenant.gpus, tenant.gpus_asked);
+            let line = format!("{name}: {run} GPUs run, {asked} asked, {waiting} wait");
+            writeln!(self.text, "    {line}").unwrap();
         }
     }
 
@@ -425,6 +438,7 @@ fn submit(settings: &[&str]) -> Command {
         let (name, value) = setting.split_once('=').unwrap();
         match name {
             "gpus" => request.gpus = value.parse().unwrap(),
+            "mem" => request.mem_mib = value.parse().unwrap(),
             "cpus" => request.cpus = value.parse().unwrap(),
             "tasks" => request.tasks = value.parse().unwrap(),
             "array" => request.array = value.parse().unwrap(),
@@ -466,6 +480,7 @@ fn report(lease: &str, stage: &[&str]) -> LeaseReport {
             notes: EndNotes::default(),
         },
         ["faulty"] => Stage::NotStarted { fault: "no such program".to_owned(), of_machine: false },
+        ["impossible"] => Stage::Impossible { fault: "no such folder".to_owned() },
         ["unable"] => Stage::NotStarted { fault: "disk full".to_owned(), of_machine: true },
         ["unknown"] => Stage::Unknown,
         other => panic!("no such stage: {other:?}"),

@@ -196,8 +196,8 @@ fn a_fallback_that_is_no_policy_is_refused_at_the_start() {
     let registry = hostler_policies::builtin();
     let builder = move |text: &str| registry.from_toml(text).map_err(|fault| fault.to_string());
     let builder: PolicyBuilder = Arc::new(builder);
-    for (fallback, fault) in [("kind = 'nonsense'", "unknown policy"), ("kind = 'sjf'", "estimate")]
-    {
+    let truth = "kind = 'sjf'\nestimate = 'oracle'";
+    for (fallback, fault) in [("kind = 'nonsense'", "unknown policy"), (truth, "estimate")] {
         let settings = Settings { fallback: fallback.to_owned(), ..Settings::new("kind = 'fifo'") };
         let store = Box::new(Disk::default().store());
         let opened = Host::open(store, Arc::clone(&builder), settings, Time::ZERO);

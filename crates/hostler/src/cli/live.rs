@@ -14,7 +14,7 @@ use super::reservation::ReservationArgs;
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
 use super::usage::UsageArgs;
-use super::user::UserArgs;
+use super::user::{Standing, UserArgs};
 use super::values;
 
 /// The longest time that agents are waited for, in seconds: a year.
@@ -516,7 +516,8 @@ pub struct Node {
 Examples:
   hostler history
   hostler history --since 2d --state failed -u me
-  hostler history --since 2026-11-01 --until 2026-12-01 --limit 1000")]
+  hostler history --since 2026-11-01 --until 2026-12-01 --limit 1000
+  hostler history --since 30d --limit 100000 --csv > jobs.csv")]
 pub struct History {
     /// Only these: jobs or arrays (17), ranges (12-40), or parts of an array (12_3, 12_3-7).
     #[arg(value_name = "JOB")]
@@ -530,6 +531,9 @@ pub struct History {
     /// Only those that ended before then.
     #[arg(long, value_name = "WHEN", value_parser = values::moment)]
     pub until: Option<f64>,
+    /// Print CSV: a line for each job, times in seconds since the epoch.
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -613,7 +617,8 @@ pub struct TenantArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum TenantCommand {
-    /// List tenants, with what their jobs that are not held have or ask for.
+    /// List tenants, with the GPUs that their jobs run on, and those that are kept of a quota for
+    /// jobs that wait.
     #[command(after_help = "Examples:\n  hostler tenant list")]
     List {
         /// Print JSON.
@@ -730,15 +735,8 @@ Examples:
 pub struct TokenCreate {
     /// Who will use it.
     pub name: String,
-    /// What it may do.
-    #[arg(long, value_enum, default_value = "user")]
-    pub role: RoleName,
-    /// Whose jobs it sees.
-    #[arg(long, default_value = "default")]
-    pub tenant: String,
-    /// Add the tenant if it is not there.
-    #[arg(long)]
-    pub new_tenant: bool,
+    #[command(flatten)]
+    pub standing: Standing,
     /// Unix user that nodes with `--job-user person` run its jobs as.
     #[arg(long, value_name = "USER")]
     pub unix_user: Option<String>,

@@ -49,6 +49,16 @@ Examples:
 pub struct UserAdd {
     /// Name of the account on the daemon's machine.
     pub name: String,
+    #[command(flatten)]
+    pub standing: Standing,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What somebody may do, and whose jobs that is about.
+#[derive(Debug, Args)]
+pub struct Standing {
     /// What it may do.
     #[arg(long, value_enum, default_value = "user")]
     pub role: RoleName,
@@ -58,7 +68,4 @@ pub struct UserAdd {
     /// Add the tenant if it is not there.
     #[arg(long)]
     pub new_tenant: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }

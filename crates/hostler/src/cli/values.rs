@@ -89,12 +89,18 @@ pub fn moment(text: &str) -> Result<f64, String> {
 /// Seconds since the epoch: so long from now, as in `+2h`, or a date or time in UTC.
 pub fn moment_ahead(text: &str) -> Result<f64, String> {
     if let Some(ahead) = text.strip_prefix('+') {
-        return Ok(crate::live::now() + time(ahead)? as f64);
+        let fault = |_| format!("`{text}` is no time to come; write +90s, +15m, +12h or +2d");
+        return Ok(crate::live::now() + time(ahead).map_err(fault)? as f64);
     }
     if time(text).is_ok() {
         return Err(format!("write `+{text}` for so long from now"));
     }
-    moment(text)
+    moment(text).map_err(|_| {
+        format!(
+            "`{text}` is no time to come; write +2h or +1d from now, or a date or time in UTC, as \
+             in 2026-11-16 or 2026-11-16T09:30"
+        )
+    })
 }
 
 /// GPUs of one task.
@@ -225,6 +231,20 @@ mod tests {
         for text in ["yesterday", "2026-13-01", "2026-11-16T25:00", "1969-12-31", "nan", "-1h"] {
             assert!(moment(text).unwrap_err().contains("2026-11-16T09:30"), "{text}");
         }
+    }
+
+    #[test]
+    fn times_to_come_are_told_with_all_their_forms() {
+        assert_eq!(moment_ahead("2026-11-16T09:30"), Ok(1_794_821_400.0));
+        let ahead = moment_ahead("+2h").unwrap() - crate::live::now();
+        assert!((7190.0..7201.0).contains(&ahead), "{ahead}");
+        for text in ["tomorrow", "noon", "2026-13-01", "next week"] {
+            let fault = moment_ahead(text).unwrap_err();
+            assert!(fault.contains("+2h") && fault.contains("2026-11-16T09:30"), "{fault}");
+            assert!(!fault.contains("ago"), "{fault}");
+        }
+        assert_eq!(moment_ahead("2h").unwrap_err(), "write `+2h` for so long from now");
+        assert!(moment_ahead("+soon").unwrap_err().contains("+15m"));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::io::{ErrorKind, Write as _};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use hostler_live::agent::discover::{MachineOverrides, machine};
 use hostler_live::agent::gpus::Gpus;
-use hostler_live::agent::image::{Found, find};
+use hostler_live::agent::image::{Found, find, try_out};
 use hostler_live::agent::{self, AgentOptions, Daemon, JobSettings};
 use hostler_live::api::{Enrolled, Enrolment};
 use hostler_live::client::{Access, Client, ClientError, Server};
@@ -35,7 +35,13 @@ pub fn run(args: &Agent) -> Result<()> {
         let daemon = server.map(|server| format!("{}:{}", server.host, server.port));
         let mut machine = machine(&said, &gpus, &daemon.unwrap_or_default());
         let path = std::env::var("PATH").unwrap_or_default();
-        let found = find(&args.images.settings().programs, &path);
+        let images = args.images.settings();
+        let folder = tempfile::tempdir().context("cannot make a folder")?;
+        let user = job_users(&args.users)?.any();
+        let found = find(&images.programs, &path);
+        let (found, unusable) =
+            try_out(found, &images.args, &folder.path().join("images"), user.as_ref());
+        machine.unusable_runtimes = unusable;
         machine.runtimes = found.iter().map(Found::runtime).collect();
         let text = serde_json::to_string_pretty(&machine)?;
         return Ok(writeln!(std::io::stdout(), "{text}")?);
@@ -167,6 +173,11 @@ fn enrolled(args: &Agent, daemon: &Daemon, server: &Server, node: &str) -> Resul
         {
             Ok(Some(own))
         }
+        Err(ClientError::Refused { status: 401, .. }) => Err(anyhow!(
+            "cannot enrol node `{node}`: the daemon does not take its token, which is mistyped, \
+             used by another agent or revoked; make another with `hostler token create --role \
+             agent {node}` and start the agent by the line that it prints"
+        )),
         Err(error) => Err(error).context(format!("cannot enrol node `{node}`")),
     }
 }

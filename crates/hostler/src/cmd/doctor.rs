@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use hostler_live::agent::cgroup;
 use hostler_live::agent::gpus::Gpus;
-use hostler_live::agent::image::find;
+use hostler_live::agent::image::{find, try_out};
 use hostler_live::api::PolicyText;
 use hostler_live::client::{Ask, Client, Method};
 use hostler_live::host::NodeView;
@@ -251,13 +251,25 @@ fn sharing() -> Finding {
     }
 }
 
+/// Whether images can be run here, found out by running one as whoever asks.
 fn containers() -> Finding {
     let found = find(&Program::ALL, &variable("PATH").unwrap_or_default());
+    let (found, unusable) = match tempfile::tempdir() {
+        Ok(folder) => try_out(found, &[], &folder.path().join("images"), None),
+        Err(_) => (found, Vec::new()),
+    };
     let found: Vec<String> =
         found.iter().map(|it| format!("{} {}", it.program.name(), it.version)).collect();
-    match found.is_empty() {
-        false => Finding::good("containers", found.join(", ")),
-        true => {
+    match (found.is_empty(), unusable.is_empty()) {
+        (false, true) => Finding::good("containers", found.join(", ")),
+        (_, false) => {
+            let good = if found.is_empty() { "nothing works".to_owned() } else { found.join(", ") };
+            let says = format!("{good}; {}", unusable.join("; "));
+            let next = "see what it needs in docs/containers.md; `agent --image-programs` names \
+                        those to use";
+            Finding::warning("containers", says, next)
+        }
+        (true, true) => {
             let names = Program::ALL.map(Program::name).join(", ");
             let next = "for jobs with `--image`, install one of them on nodes; see \
                         docs/containers.md";

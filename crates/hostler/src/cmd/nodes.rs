@@ -22,6 +22,11 @@ pub fn run(args: &Nodes) -> Result<()> {
     for (images, names) in by_images(&nodes) {
         print(format!("images are run by {images} on {}", names.join(", ")))?;
     }
+    for node in &nodes {
+        for why in &node.images_unusable {
+            print(format!("{} does not run images by {why}", node.name))?;
+        }
+    }
     for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
         let what = if node.health == "up" { "" } else { " gets no jobs" };
         print(format!("{}{what}: {}", node.name, node.reason))?;

@@ -65,12 +65,18 @@ struct SettingNow {
     value: Option<toml::Value>,
     /// Whether nobody chose it.
     default: bool,
+    /// Whether it is what a daemon goes by where the policy's own default is of no use to it.
+    #[serde(skip)]
+    for_real: bool,
 }
 
 impl SettingNow {
     fn line(&self) -> String {
-        let SettingNow { name, value, default } = self;
+        let SettingNow { name, value, default, for_real } = self;
         match value {
+            Some(value) if *for_real => {
+                format!("{name} = {value}  # default where jobs run for real")
+            }
             Some(value) if *default => format!("{name} = {value}  # default"),
             Some(value) => format!("{name} = {value}"),
             None => format!("# {name} is not set"),
@@ -83,12 +89,18 @@ fn settings(toml: &str, registry: &Registry) -> Option<Vec<SettingNow>> {
     let chosen: toml::Table = toml.parse().ok()?;
     let def = registry.find(chosen.get("kind")?.as_str()?).ok()?;
     let kind = chosen.get("kind").cloned();
-    let mut settings = vec![SettingNow { name: "kind".to_owned(), value: kind, default: false }];
+    let (name, default, for_real) = ("kind".to_owned(), false, false);
+    let mut settings = vec![SettingNow { name, value: kind, default, for_real }];
     for setting in def.settings.iter() {
         let given = chosen.get(&*setting.name).cloned();
         let default = given.is_none();
-        let value = given.or_else(|| def.defaults.get(&*setting.name).cloned());
-        settings.push(SettingNow { name: setting.name.to_string(), value, default });
+        let own = def.defaults.get(&*setting.name).cloned();
+        let is = |value: &Option<toml::Value>, word| {
+            value.as_ref().and_then(toml::Value::as_str) == Some(word)
+        };
+        let for_real = &*setting.name == "estimate" && is(&given, "user") && is(&own, "oracle");
+        let (name, value) = (setting.name.to_string(), given.or(own));
+        settings.push(SettingNow { name, value, default, for_real });
     }
     Some(settings)
 }

@@ -65,6 +65,9 @@ fn is_away(fault: &anyhow::Error) -> bool {
 pub fn history(args: &History) -> Result<()> {
     let (words, filter) = (args.jobs.as_slice(), &args.filter);
     let asked = Asked { path: "/history", words, filter, since: args.since, until: args.until };
+    if args.csv {
+        return table_of(&asked);
+    }
     show(&asked, args.json, listing::history)
 }
 
@@ -76,6 +79,18 @@ fn show(asked: &Asked<'_>, json: bool, lines: fn(&[JobView], Look) -> String) ->
         return print_json(&jobs);
     }
     print(lines(&jobs, look))?;
+    if more {
+        say(format_args!("there are more than {}; see --limit", asked.filter.limit));
+    }
+    Ok(())
+}
+
+/// Jobs for spreadsheets, each on a line of its own.
+fn table_of(asked: &Asked<'_>) -> Result<()> {
+    let look = Look { width: None, colours: false, folds: false };
+    let (jobs, more) = asked.list(&mut client()?, look)?;
+    let mut out = std::io::stdout().lock();
+    out.write_all(listing::csv(&jobs).as_bytes())?;
     if more {
         say(format_args!("there are more than {}; see --limit", asked.filter.limit));
     }

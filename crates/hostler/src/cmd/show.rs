@@ -9,7 +9,10 @@ use hostler_live::store::StartEnd;
 
 use crate::chosen::{self, folded, word, word_for};
 use crate::cli::Show;
-use crate::live::{asked, client, energy, exit_words, length, moment, print_json, standing};
+use crate::live::{
+    asked, client, energy, exit_words, failed_task, length, moment, print_json, standing,
+    task_words,
+};
 use crate::say::{print, say};
 
 /// All that is known.
@@ -64,14 +67,14 @@ fn array_lines(jobs: &[&JobView]) -> Vec<(&'static str, String)> {
     let array = jobs[0].array_of.unwrap_or(jobs[0].id);
     lines[0].1 = format!("{array}, an array of {}", jobs[0].request.array);
     let owned: Vec<JobView> = jobs.iter().map(|job| (*job).clone()).collect();
-    let key = |job: &JobView| (job.state, job.reason.clone(), job.exit_code);
+    let key = |job: &JobView| (job.state, job.reason.clone(), job.exit_code, failed_task(job));
     for group in folded(&owned, key) {
         let word = word_for(&group).filter(|word| word.contains('_'));
         let word = word.unwrap_or_else(|| format!("{} of them", group.len()));
         let first = group[0];
         let mut words = format!("{word}: {}", standing(first.state, first.held_by));
         if let Some(code) = first.exit_code.filter(|_| first.ended.is_some()) {
-            words += &format!(", {}", exit_words(code));
+            words += &format!(", {}{}", exit_words(code), failed_task(first));
         }
         if !first.reason.is_empty() {
             words += &format!(", {}", first.reason);
@@ -99,7 +102,7 @@ fn lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("ended", time(job.ended)),
         ("expected start", time(job.expected_start)),
         ("expected end", time(job.expected_end)),
-        ("exit code", job.exit_code.map(exit_code).unwrap_or_default()),
+        ("exit code", job.exit_code.map(exit_code).unwrap_or_default() + &failed_task(job)),
         ("nodes", job.nodes.join(" ")),
         ("restarts", job.restarts.to_string()),
         ("steps done", number(job.steps_done)),
@@ -122,10 +125,9 @@ pub fn start_words(start: &StartView) -> String {
         (None, _) => "it goes on".to_owned(),
         (Some(StartEnd::Own), None) => "it ended".to_owned(),
         (Some(StartEnd::Interrupted), _) => "cut short".to_owned(),
-        (Some(StartEnd::Own), Some(code)) => match start.failed_rank {
-            Some(rank) => format!("{code} of task {rank}"),
-            None => code,
-        },
+        (Some(StartEnd::Own), Some(code)) => {
+            code + &task_words(start.failed_rank, start.failed_node.as_deref())
+        }
         (Some(StartEnd::Preempted), _) => "stopped in favour of another job".to_owned(),
         (Some(StartEnd::Evicted), _) => "its node was wanted for something else".to_owned(),
         (Some(StartEnd::Cancelled), _) => "cancelled".to_owned(),

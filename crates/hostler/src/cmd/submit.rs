@@ -66,8 +66,12 @@ pub fn send(client: &mut Client, args: &Submit, request: &JobRequest) -> Result<
     Ok(client.call(&Ask { method: Method::POST, path: &path, headers: &key, body })?)
 }
 
-/// Says that nobody will get the mail that was asked for.
+/// Says that nobody will hear what was asked to be told, or get the mail.
 pub fn tell_of_mail(accepted: Accepted) {
+    if accepted.untold && !accepted.no_mail {
+        say("note: nobody will be told: this daemon calls no webhook, and no mail is asked for; \
+             name an address with `--mail-to`, or its operator one with `hostler serve --webhook`");
+    }
     if accepted.no_mail {
         say(
             "note: this daemon sends no mail; its operator says how: `hostler serve --mail-command`",

@@ -48,7 +48,7 @@ fn set(args: &TenantSet) -> Result<()> {
 fn show(tenants: &[TenantView]) -> Result<()> {
     let most = |limit: Option<u32>| limit.map_or("-".to_owned(), |limit| limit.to_string());
     let row = |tenant: &TenantView| {
-        let TenantView { name, quota, jobs, waiting, gpus, budget_used } = tenant;
+        let TenantView { name, quota, jobs, waiting, gpus, gpus_asked, budget_used } = tenant;
         let budget =
             budget_used.map(|used| format!("{used:.1}/{} h", most(quota.budget_gpu_hours)));
         [
@@ -56,10 +56,11 @@ fn show(tenants: &[TenantView]) -> Result<()> {
             format!("{jobs}/{}", most(quota.jobs_max)),
             format!("{waiting}/{}", most(quota.queued_max)),
             format!("{gpus}/{}", most(quota.gpus_max)),
+            gpus_asked.to_string(),
             most(quota.weight),
             budget.unwrap_or_else(|| "-".to_owned()),
         ]
     };
     let rows: Vec<_> = tenants.iter().map(row).collect();
-    Ok(print(table(["TENANT", "JOBS", "WAITING", "GPUS", "WEIGHT", "BUDGET"], &rows))?)
+    Ok(print(table(["TENANT", "JOBS", "WAITING", "GPUS", "ASKED", "WEIGHT", "BUDGET"], &rows))?)
 }

@@ -8,7 +8,7 @@ use hostler_live::server::reset_admin;
 use hostler_live::store::Role;
 use serde_json::json;
 
-use crate::cli::{RoleName, TokenCommand, TokenCreate};
+use crate::cli::{RoleName, Standing, TokenCommand, TokenCreate};
 use crate::live::{access, client, moment, print_json, table};
 use crate::say::{print, say};
 
@@ -37,12 +37,13 @@ pub fn run(command: &TokenCommand) -> Result<()> {
 }
 
 fn create(args: &TokenCreate) -> Result<()> {
-    let role = role(args.role);
+    let Standing { role: named, tenant, new_tenant } = &args.standing;
+    let role = role(*named);
     let new = NewToken {
         role,
         name: args.name.clone(),
-        tenant: Some(args.tenant.clone()),
-        new_tenant: args.new_tenant,
+        tenant: Some(tenant.clone()),
+        new_tenant: *new_tenant,
         unix_user: args.unix_user.clone(),
     };
     let made: MadeToken = client()?.post("/tokens", &new)?;

@@ -7,7 +7,7 @@ use hostler_live::client::query;
 use hostler_live::usage::{Usage, UsageBy, UsageRow};
 
 use crate::cli::{By, UsageArgs, When};
-use crate::live::{client, energy, moment, now, print_json, table};
+use crate::live::{client, energy, field, moment, now, print_json, table};
 use crate::say::say;
 
 /// Shows what was used.
@@ -123,12 +123,4 @@ fn csv(usage: &Usage) -> Result<()> {
         )?;
     }
     Ok(())
-}
-
-/// A text as one field; one that a spreadsheet would take for a formula is none.
-fn field(text: &str) -> String {
-    let formula = text.len() > 1 && text.starts_with(['=', '+', '-', '@']);
-    let text = if formula { format!("'{text}") } else { text.to_owned() };
-    let plain = !text.contains([',', '"', '\n', '\r']);
-    if plain { text } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }

@@ -8,7 +8,7 @@ use hostler_live::store::Role;
 use serde_json::json;
 
 use super::token::role;
-use crate::cli::{UserAdd, UserCommand};
+use crate::cli::{Standing, UserAdd, UserCommand};
 use crate::live::{client, moment, print_json, table};
 use crate::say::print;
 
@@ -34,8 +34,8 @@ pub fn run(command: &UserCommand) -> Result<()> {
 }
 
 fn add(args: &UserAdd) -> Result<()> {
-    let UserAdd { name, tenant, new_tenant, .. } = args;
-    let role = role(args.role);
+    let UserAdd { name, standing: Standing { role: named, tenant, new_tenant }, .. } = args;
+    let role = role(*named);
     if role == Role::Agent {
         bail!("agents have tokens; see `hostler token create --role agent`");
     }

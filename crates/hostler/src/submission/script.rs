@@ -38,8 +38,9 @@ pub fn read_with(file: &Path, text: String, more: Option<&[String]>) -> Result<S
         wait = flags.wait;
     }
     let ours = lines_of(&text, OURS).with_context(|| format!("`{name}`"))?;
-    let ours: Vec<String> = ours.into_iter().flat_map(|(_, words)| words).collect();
-    let flags = parse(&ours).with_context(|| format!("`{name}`, in its {OURS} lines"))?;
+    let all: Vec<String> = ours.iter().flat_map(|(_, words)| words.clone()).collect();
+    let flags = parse(&all).map_err(|fault| at_line(&ours, fault));
+    let flags = flags.with_context(|| format!("`{name}`"))?;
     apply(&mut request, &flags);
     wait |= flags.wait;
     export = flags.export.or(export);
@@ -95,6 +96,16 @@ fn lines_of(text: &str, mark: &str) -> Result<Vec<(usize, Vec<String>)>> {
     Ok(lines)
 }
 
+/// The fault of the first line that has one by itself; else of all of them together.
+fn at_line(lines: &[(usize, Vec<String>)], of_all: anyhow::Error) -> anyhow::Error {
+    let wrong =
+        lines.iter().find_map(|(number, words)| parse(words).err().map(|fault| (*number, fault)));
+    match wrong {
+        Some((number, fault)) => anyhow!("line {number}: {fault}"),
+        None => of_all.context(format!("its {OURS} lines")),
+    }
+}
+
 /// Flags as the command line has them.
 pub fn parse(words: &[String]) -> Result<Submit> {
     let mut command = Cli::command();
@@ -139,7 +150,12 @@ mod tests {
         let job = request("#!/bin/sh\n#SBATCH -G 4 -J slow\n#HOSTLER --gpus 1\n").unwrap().request;
         assert_eq!((job.gpus, job.name.as_str(), job.slurm), (1.0, "slow", true));
         let fault = |text: &str| format!("{:#}", request(text).unwrap_err());
-        assert!(fault("#!/bin/sh\n#HOSTLER --gpu 1\n").contains("unexpected argument '--gpu'"));
+        let wrong = fault("#!/bin/sh\n#HOSTLER --gpus 1\n\n#HOSTLER --gpu 1\n");
+        assert!(wrong.contains("line 4: unexpected argument '--gpu'"), "{wrong}");
+        let wrong = fault("#!/bin/sh\n#HOSTLER --max-time soon --name x\n");
+        assert!(wrong.contains("line 2: "), "{wrong}");
+        let wrong = fault("#!/bin/sh\n#HOSTLER --tasks 2\n#HOSTLER --nodes 2\n");
+        assert!(wrong.contains("its #HOSTLER lines"), "{wrong}");
         assert!(fault("#!/bin/sh\n#HOSTLER --name 'x\n").contains("line 2: a quote is not closed"));
         assert!(fault("#!/bin/sh\n#HOSTLER -- true\n").contains("only options of the job"));
         assert!(fault("#!/bin/sh\r\ntrue\r\n").contains("line ends of Windows"));

@@ -219,7 +219,7 @@ fn spawn(listener: &TcpListener, data: &Path, options: &[String], before: Option
         command.args(["-c", &format!("{before}; exec \"$0\" \"$@\""), program]);
     }
     command
-        .args(["agent", "--server", &server, "--name", "n", "--data"])
+        .args(["agent", "--server", &server, "--name", "n", "--image-programs", "none", "--data"])
         .arg(data)
         .args(options)
         .env("HOSTLER_TOKEN", "secret-of-the-agent")

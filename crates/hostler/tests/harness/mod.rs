@@ -45,6 +45,21 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Words before an agent under which images can be run on the machines that tests run on: layers
+/// over layers are not to be had on every file system, and `crun` wants control groups of one
+/// version.
+pub fn surroundings() -> Vec<&'static str> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let is_mixed = mounts.contains(" /sys/fs/cgroup/unified ");
+    let mut words = Vec::new();
+    if is_mixed && rustix::process::geteuid().is_root() {
+        let script = "umount /sys/fs/cgroup/unified; exec \"$@\"";
+        words.extend(["unshare", "--mount", "sh", "-c", script, "sh"]);
+    }
+    words.extend(["env", "STORAGE_DRIVER=vfs"]);
+    words
+}
+
 /// A process that does not outlive its owner.
 pub struct Guarded(Child);
 
@@ -284,6 +299,10 @@ impl Cluster {
         };
         let mut options = words(&["--cpus", "64", "--mem-mib", "65536"]);
         options.extend(words(more));
+        // Whether a program runs images is tried out, which takes a second.
+        if !more.contains(&"--image-programs") {
+            options.extend(words(&["--image-programs", "none"]));
+        }
         let agent = Agent {
             name: name.to_owned(),
             token,

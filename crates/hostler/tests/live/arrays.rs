@@ -106,7 +106,9 @@ fn kinds_of_dependencies_and_those_that_can_never_be_met() {
     let hopeless = cluster.submit(&["--after", &format!("failed:{array}"), "--", "true"]);
     let view = cluster.until(&hopeless, "cancelled");
     let why = view["reason"].as_str().unwrap();
-    assert!(why.contains("finished well, and this one was for the case that it fails"), "{why}");
+    assert!(why.contains("finished well, and this one was for the case that all fail"), "{why}");
+    let late = errors(&cluster, &["submit", "--after", &format!("failed:{array}"), "--", "true"]);
+    assert!(late.contains("`failed:` of an array asks that each of its jobs fails"), "{late}");
     assert!(why.starts_with(&format!("job {array}_")), "{why}");
     let held = cluster.submit(&["--after", &good, "--", "true"]);
     cluster.until(&held, "finished");

@@ -23,7 +23,7 @@ fn agent(cluster: &Cluster, data: &str) -> Command {
     let mut agent = cluster.command();
     agent.args(["agent", "--server", &format!("https://{}", cluster.address()), "--data", data]);
     agent.args(["--fingerprint", kept["fingerprint"].as_str().unwrap()]);
-    agent.args(["--name", "second", "--fake-gpus", "1xT4"]);
+    agent.args(["--name", "second", "--fake-gpus", "1xT4", "--image-programs", "none"]);
     agent
 }
 
@@ -62,7 +62,15 @@ fn an_agent_enrols_once_and_comes_back_with_its_own_token() {
     let spent = agent(&cluster, "b").env("HOSTLER_TOKEN", once).output().unwrap();
     let words = String::from_utf8_lossy(&spent.stderr).into_owned();
     assert_eq!(spent.status.code(), Some(1), "{words}");
+    assert!(words.contains("`hostler token create --role agent second`"), "{words}");
     assert!(!cluster.folder().join("b/token").exists());
+    // So does one whose own token is good no more.
+    std::fs::create_dir_all(cluster.folder().join("c")).unwrap();
+    std::fs::write(cluster.folder().join("c/token"), "h_unknown").unwrap();
+    let unknown = agent(&cluster, "c").output().unwrap();
+    let words = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert_eq!(unknown.status.code(), Some(1), "{words}");
+    assert!(words.contains("hostler token create --role agent NAME"), "{words}");
     let log = std::fs::read(cluster.folder().join("data/hostler.db")).unwrap();
     let holds = |secret: &str| log.windows(secret.len()).any(|part| part == secret.as_bytes());
     assert!(!holds(once) && !holds(&own), "the store holds no secret");

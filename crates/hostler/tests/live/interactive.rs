@@ -158,6 +158,8 @@ fn a_job_whose_person_vanished_ends_unless_it_is_kept() {
     let view = cluster.until(&left, "failed");
     let reason = view["reason"].as_str().unwrap();
     assert!(reason.contains("nobody was attached"), "{reason}");
+    let over = cluster.text(&["history", &left]);
+    assert!(over.contains(": nobody was attached to it for 2 s"), "{over}");
     assert_eq!(cluster.job(&stays)["state"], "running");
     // A shell ignores a request to end, and not a hang-up.
     let begun = Instant::now();
@@ -339,6 +341,9 @@ fn ports_of_a_job_are_reached_and_those_of_others_are_not() {
     cluster.text(&["cancel", &job]);
     cluster.until(&job, "cancelled");
     assert!(forward.0.wait().unwrap().success());
+    let late = cluster.run(&["forward", &job, "8888"]);
+    assert_eq!(late.status.code(), Some(1), "{}", errors(&late));
+    assert!(errors(&late).contains(&format!("job {job} is over: cancelled")), "{}", errors(&late));
 }
 
 #[test]

@@ -62,6 +62,22 @@ fn history_goes_by_end_and_takes_filters() {
     assert_eq!(first_words(&cluster.text(&["history", "--state", "failed"])), [bad.as_str()]);
     assert_eq!(first_words(&cluster.text(&["history", "--since", "1h", "-u", "me"])), by_end);
     assert!(first_words(&cluster.text(&["history", "--until", "2020-01-01"])).is_empty());
+    let csv = cluster.text(&["history", "--csv"]);
+    assert!(csv.starts_with("job,array,index,name,user,"), "{csv}");
+    let numbers: Vec<&str> =
+        csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(numbers, by_end, "{csv}");
+    assert!(csv.contains(&format!("\n{bad},,,sh,admin,default,failed,139,")), "{csv}");
+    // A page may hold more lines than were asked for.
+    let array = cluster.submit(&["--array", "3", "--wait", "--", "true"]);
+    assert_eq!(first_words(&cluster.text(&["history", "--limit", "1"])), [array.as_str()]);
+    let each = cluster.text(&["history", "--limit", "2", "--each"]);
+    assert_eq!(first_words(&each).len(), 2, "{each}");
+    let two = first_words(&cluster.text(&["history", "--limit", "2"]));
+    assert_eq!(two, [array, slow.clone()]);
+    let told = cluster.run(&["submit", "--notify", "end", "--", "true"]);
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("note: nobody will be told"), "{told}");
     let wrong = cluster.run(&["history", "--since", "yesterday"]);
     assert_eq!(wrong.status.code(), Some(2));
 }

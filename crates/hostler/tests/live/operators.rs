@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::cluster::Cluster;
 
 #[test]
-fn quotas_holds_drains_and_policies_are_obeyed() {
+fn quotas_holds_and_drains_are_obeyed() {
     let cluster = Cluster::start("2xV100");
     let set = cluster.run(&["tenant", "set", "default", "--gpus", "1", "--queued", "2"]);
     assert_eq!((set.status.success(), String::from_utf8_lossy(&set.stderr).as_ref()), (true, ""));
@@ -15,7 +15,12 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     cluster.until(&running, "running");
     let over = cluster.submit(&["--gpus", "1", "--", "true"]);
     let view = cluster.until(&over, "held");
-    assert!(view["reason"].as_str().unwrap().contains("quota"), "{view}");
+    let reason = view["reason"].as_str().unwrap();
+    assert!(reason.contains("may have 1 GPU at once: 1 runs; it asks for 1"), "{view}");
+    let listed = cluster.text(&["tenant", "list"]);
+    let line = listed.lines().find(|line| line.starts_with("default ")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[..5], ["default", "2/-", "1/2", "1/1", "0"], "{listed}");
     assert_eq!(view["held_by"], "quota");
     let queue = cluster.text(&["queue", "--state", "held"]);
     assert!(queue.contains("held:quota"), "{queue}");
@@ -49,16 +54,28 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     assert!(cluster.text(&["show", &waits]).contains("held:person"));
     cluster.text(&["release", &waits]);
     cluster.until(&waits, "finished");
+    let picture = cluster.text(&["top"]);
+    assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
+}
+
+#[test]
+fn policies_are_set_by_name_and_file_and_shown_with_what_nobody_named() {
+    let cluster = Cluster::start("1xV100");
     std::fs::write(cluster.folder().join("sjf.toml"), "kind = 'sjf'\nestimate = 'user'\n").unwrap();
     cluster.text(&["policy", "set", "sjf.toml"]);
     let shown = cluster.text(&["policy", "show"]);
     assert!(shown.starts_with("kind = \"sjf\"\n"), "{shown}");
-    assert!(shown.contains("\nestimate = \"user\"\n"), "{shown}");
+    assert!(shown.contains("\nestimate = \"user\""), "{shown}");
     assert!(shown.contains("\npreempt = false  # default\n"), "{shown}");
-    cluster.text(&["policy", "set", "fifo-backfill:depth=50:estimate=user"]);
+    let usual = "\nestimate = \"user\"  # default where jobs run for real\n";
+    let set = cluster.text(&["policy", "set", "fifo-backfill"]);
+    let shown = cluster.text(&["policy", "show"]);
+    assert!(set.contains(usual) && shown.contains(usual), "{set}{shown}");
+    cluster.text(&["policy", "set", "fifo-backfill:depth=50:estimate=median"]);
     let shown = cluster.text(&["policy", "show"]);
     assert!(shown.starts_with("kind = \"fifo-backfill\"\n"), "{shown}");
     assert!(shown.contains("\ndepth = 50\n"), "{shown}");
+    assert!(shown.contains("\nestimate = \"median\"\n"), "{shown}");
     let json = cluster.json(&["policy", "show"]);
     let depth = json["settings"].as_array().unwrap().iter().find(|one| one["name"] == "depth");
     let depth = depth.unwrap();
@@ -67,6 +84,9 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
         let ran = cluster.run(words);
         (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
     };
+    let (code, words) = said(&["policy", "set", "sjf:estimate=oracle"]);
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("nobody knows the true run times"), "{words}");
     let (code, words) = said(&["policy", "set", "sfj"]);
     assert_eq!(code, Some(2), "{words}");
     assert!(words.contains("unknown policy `sfj`"), "{words}");
@@ -76,8 +96,6 @@ fn quotas_holds_drains_and_policies_are_obeyed() {
     // A file comes first.
     std::fs::write(cluster.folder().join("fifo"), "kind = 'sjf'\nestimate = 'user'\n").unwrap();
     assert!(cluster.text(&["policy", "set", "fifo"]).starts_with("kind = \"sjf\"\n"));
-    let picture = cluster.text(&["top"]);
-    assert!(picture.starts_with("1 nodes, 1/2 GPUs; 1 running"), "{picture}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use hostler_live::client::ClientError;
 use hostler_live::job::JobRequest;
 use serde_json::Value;
 
-use crate::harness::{Cluster, shell};
+use crate::harness::{Cluster, shell, wait_for};
 
 #[test]
 fn a_job_that_ended_while_its_agent_was_dead_ended_then() {
@@ -44,4 +44,33 @@ fn a_folder_that_is_not_named_from_the_root_on_is_refused() {
     let refused = cluster.client().post::<Value>("/jobs", &request).unwrap_err();
     let ClientError::Refused { status: 400, .. } = &refused else { panic!("{refused:?}") };
     assert!(refused.to_string().contains("name the folder from `/` on"), "{refused}");
+}
+
+#[test]
+fn a_node_whose_agent_is_gone_gets_no_jobs_until_it_is_back() {
+    let mut cluster = Cluster::start(&[], &["2xV100"]);
+    let stays = cluster.submit(&["--gpus", "1", "--", "sleep", "600"]);
+    cluster.until(stays, "running");
+    cluster.kill_agent(0);
+    let health = |cluster: &Cluster, wanted: &str| {
+        wait_for(wanted, || {
+            let nodes: Vec<Value> = cluster.client().get("/nodes").unwrap();
+            (nodes[0]["health"] == wanted).then(|| nodes[0]["reason"].clone())
+        })
+    };
+    let why = health(&cluster, "silent");
+    assert!(why.as_str().unwrap().starts_with("its agent is not connected"), "{why}");
+    let waits = cluster.submit(&["--gpus", "1", "--", "true"]);
+    std::thread::sleep(Duration::from_secs(1));
+    let view = cluster.job(waits);
+    assert_eq!((&view["state"], &view["nodes"]), (&"queued".into(), &serde_json::json!([])));
+    let view = cluster.job(stays);
+    assert_eq!(view["state"], "running", "what runs there goes on: {view}");
+    assert!(view["reason"].as_str().unwrap().contains("its agent is not connected"), "{view}");
+    cluster.spawn_agent(0);
+    cluster.until(waits, "finished");
+    health(&cluster, "up");
+    assert_eq!(cluster.job(stays)["state"], "running");
+    cluster.text(&["cancel", &stays.to_string()]);
+    cluster.until(stays, "cancelled");
 }

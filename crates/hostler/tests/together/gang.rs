@@ -101,3 +101,29 @@ fn follow(address: &(String, u16), rank: u32) -> u32 {
     BufReader::new(stream).read_line(&mut line).unwrap();
     line.trim().parse().unwrap()
 }
+
+#[test]
+fn the_task_of_a_gang_that_failed_is_told_with_its_node() {
+    let mut cluster = Cluster::new(&["--plain"]);
+    cluster.serve();
+    for node in ["n0", "n1"] {
+        cluster.enrol(node, &["--fake-gpus", "1xV100", "--address", "127.0.0.1"]);
+    }
+    cluster.until_up();
+    let gang =
+        |script: &str| cluster.submit(&["--nodes", "2", "--gpus", "1", "--", "sh", "-c", script]);
+    let code = gang("if [ $RANK = 1 ]; then exit 7; fi; sleep 600");
+    cluster.until(code, "failed");
+    let node = cluster.job(code)["failed_node"].as_str().unwrap().to_owned();
+    assert_eq!(cluster.job(code)["nodes"][1], node.as_str());
+    let shown = cluster.text(&["show", &code.to_string()]);
+    assert!(shown.contains(&format!("exit code       7 (task 1 on {node})")), "{shown}");
+    let over = cluster.text(&["history"]);
+    assert!(over.contains(&format!("exit 7 (task 1 on {node})")), "{over}");
+    let signal = "if [ $RANK = 1 ]; then kill -SEGV $$; fi; sleep 600";
+    let words = ["submit", "--wait", "--nodes", "2", "--gpus", "1", "--", "sh", "-c", signal];
+    let told = cluster.run(&words).unwrap_err();
+    assert!(told.contains(&format!("killed by SIGSEGV (task 1 on {node})")), "{told}");
+    let shown = cluster.text(&["history"]);
+    assert!(shown.contains(&format!("SIGSEGV (task 1 on {node})")), "{shown}");
+}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Cluster, processes, wait_for};
+use crate::harness::{Cluster, processes, surroundings, wait_for};
 
 /// A cluster of one node that runs no images, and one that does.
 struct Site {
@@ -47,21 +47,6 @@ fn site() -> Option<Site> {
     cluster.enrol_at("able", &options, &surroundings(), None);
     cluster.until_up();
     Some(Site { cluster, program, root })
-}
-
-/// Words before an agent under which images can be run on the machines that tests run on: layers
-/// over layers are not to be had on every file system, and `crun` wants control groups of one
-/// version.
-fn surroundings() -> Vec<&'static str> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let is_mixed = mounts.contains(" /sys/fs/cgroup/unified ");
-    let mut words = Vec::new();
-    if is_mixed && rustix::process::geteuid().is_root() {
-        let script = "umount /sys/fs/cgroup/unified; exec \"$@\"";
-        words.extend(["unshare", "--mount", "sh", "-c", script, "sh"]);
-    }
-    words.extend(["env", "STORAGE_DRIVER=vfs"]);
-    words
 }
 
 fn found(program: &str) -> bool {
@@ -304,4 +289,40 @@ fn an_agent_shows_what_runs_images() {
     assert!(shown("none").0.contains("\"images\"") && !shown("none").0.contains("runtimes"));
     let fault = shown("docker").1;
     assert!(fault.contains("use apptainer, singularity, podman, enroot or none"), "{fault}");
+}
+
+#[test]
+fn a_program_that_starts_no_container_is_told_and_gets_no_jobs() {
+    let mut cluster = Cluster::new(&["--plain"]);
+    let programs = cluster.folder().join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    fs::set_permissions(&programs, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = programs.join("podman");
+    let script = "#!/bin/sh\ntest \"$1\" = --version && echo podman version 9.9.9 && exit\n\
+                  echo Error: cannot clone: Operation not permitted >&2; exit 125\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("PATH={}:/usr/bin:/bin", programs.display());
+    cluster.serve();
+    let options = ["--fake-gpus", "1xV100", "--image-programs", "podman"];
+    cluster.enrol_at("able", &options, &["env", &path], None);
+    cluster.until_up();
+    let why = "podman 9.9.9: it cannot start a container (exit code 125): Error: cannot clone: \
+               Operation not permitted";
+    let nodes = cluster.text(&["nodes"]);
+    assert!(nodes.contains(&format!("able does not run images by {why}")), "{nodes}");
+    assert!(!nodes.contains("images are run by"), "{nodes}");
+    let job = cluster.submit(&["--image", "/root", "--gpus", "1", "--", "true"]);
+    let view = cluster.job(job);
+    assert_eq!((&view["state"], &view["held_by"]), (&"held".into(), &"nodes".into()), "{view}");
+    let doctor = Command::new(crate::harness::PROGRAM)
+        .arg("doctor")
+        .env("PATH", path.trim_start_matches("PATH="))
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(
+        words.contains("warning  containers  nothing works; podman 9.9.9: it cannot"),
+        "{words}"
+    );
 }

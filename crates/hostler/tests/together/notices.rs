@@ -123,6 +123,14 @@ fn webhooks_are_told_what_jobs_ask_for_and_again_when_they_fail() {
         let quiet = cluster.submit(words);
         cluster.until(quiet, "finished");
     }
+    // What comes after a job that fails is cancelled by nobody: it fails with it.
+    let first = cluster.submit(&["--", "sh", "-c", "sleep 2; false"]);
+    let after = ["--notify", "fail", "--after", &first.to_string(), "--", "true"];
+    let in_vain = cluster.submit(&after);
+    let end = hook.next();
+    assert_eq!((&end["job"], &end["event"]), (&in_vain.into(), &"fail".into()));
+    assert_eq!(end["state"], "cancelled");
+    assert!(end["reason"].as_str().unwrap().contains("did not finish well"), "{end}");
     let last = cluster.submit(&["--notify", "all", "--gpus", "1", "--", "sleep", "600"]);
     assert_eq!(hook.next()["job"], last);
     cluster.text(&["cancel", &last.to_string()]);
@@ -130,7 +138,7 @@ fn webhooks_are_told_what_jobs_ask_for_and_again_when_they_fail() {
     assert_eq!((&end["job"], &end["event"]), (&last.into(), &"end".into()));
     assert_eq!(end["state"], "cancelled");
     wait_for("the figures", || {
-        (metric(&cluster, "hostler_notices_delivered_total{by=\"webhook\"}") == 4.0).then_some(())
+        (metric(&cluster, "hostler_notices_delivered_total{by=\"webhook\"}") == 5.0).then_some(())
     });
     assert_eq!(metric(&cluster, "hostler_notices_retried_total{by=\"webhook\"}"), 1.0);
     assert_eq!(metric(&cluster, "hostler_notices_lost_total{by=\"webhook\"}"), 0.0);

@@ -216,6 +216,9 @@ fn nobody_is_somebody_else_by_saying_so() {
     // The test itself is root, who is nobody here until an admin says so.
     let answer = raw(UnixStream::connect(people.socket()).unwrap(), &request);
     assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("`root` (0)"), "{answer}");
+    // As whom jobs may run that belong to nobody is let in for none of them.
+    let refused = people.cluster.run(&["user", "add", "nobody"]).unwrap_err();
+    assert!(refused.contains("`nobody` stands for all whom nobody knows"), "{refused}");
     people.cluster.text(&["user", "add", "root", "--role", "viewer"]);
     let answer = raw(UnixStream::connect(people.socket()).unwrap(), &request);
     assert!(answer.contains("\"role\":\"viewer\""), "{answer}");

@@ -5,22 +5,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// The program that is installed, and the words before an agent under which it works here: layers
-/// over layers are not to be had on every file system, and `crun` wants control groups of one
-/// version.
+use crate::harness::surroundings;
+
+/// The program that is installed, and the words before an agent under which it works here.
 pub fn program() -> Option<(&'static str, Vec<String>)> {
     let found = |name: &&str| ["/usr/bin", "/usr/local/bin"].iter().any(|folder| is(folder, name));
     let program = ["apptainer", "podman"].into_iter().find(|name| found(name))?;
     busybox()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let is_mixed = mounts.contains(" /sys/fs/cgroup/unified ");
-    let mut words = Vec::new();
-    if is_mixed && rustix::process::geteuid().is_root() {
-        let script = "umount /sys/fs/cgroup/unified; exec \"$@\"";
-        words.extend(["unshare", "--mount", "sh", "-c", script, "sh"]);
-    }
-    words.extend(["env", "STORAGE_DRIVER=vfs"]);
-    Some((program, words.into_iter().map(str::to_owned).collect()))
+    Some((program, surroundings().into_iter().map(str::to_owned).collect()))
 }
 
 fn is(folder: &str, name: &str) -> bool {

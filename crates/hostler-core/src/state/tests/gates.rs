@@ -37,8 +37,8 @@ fn a_quota_lets_jobs_through_in_order_of_submission() {
     // Job 2 would be within the quota, but job 1 came first. Who asks for no GPU needs no quota.
     expect![[r#"
         job0 waits: not considered yet
-        job1 held: its tenant uses its quota
-        job2 held: its tenant uses its quota
+        job1 held: jobs before it take its tenant's quota
+        job2 held: jobs before it take its tenant's quota
         job3 waits: not considered yet
         job4 waits: not considered yet
     "#]]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Container, Launch, inside, outside};
 use crate::agent::shim::ShimOrder;
-use crate::image::{ImageKind, Program, path_of};
+use crate::image::Program;
 use crate::wire::TaskOrder;
 
 pub(super) fn launch(
@@ -25,21 +25,12 @@ pub(super) fn launch(
         command.push(word.to_owned());
     }
     command.push(shim.workdir.display().to_string());
-    for mount in &container.mounts {
-        let how = if mount.read_only { ":ro" } else { "" };
-        command.push(format!("--bind={}:{}{how}", mount.from, mount.to));
-    }
+    command.extend(container.mounted(":ro", |from, to, how| format!("--bind={from}:{to}{how}")));
     if !container.gpus(task).is_empty() {
         command.push("--nv".to_owned());
     }
     command.extend(container.args.iter().cloned());
-    let image = container.image.as_str();
-    command.push(match (ImageKind::of(image), path_of(image)) {
-        (Some(ImageKind::Archive), Some(path)) if path == image => {
-            format!("docker-archive:{path}")
-        }
-        _ => image.to_owned(),
-    });
+    command.push(container.source());
     command.extend(shim.order.command.iter().cloned());
     Launch { command, env: own }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Container, Launch, inside, is_of_program, outside, recounted};
+use super::{Container, Launch, inside, outside, recounted, told};
 use crate::agent::shim::ShimOrder;
 use crate::wire::TaskOrder;
 
@@ -45,20 +45,10 @@ pub(super) fn launch(
     let mut command = ["/bin/sh", "-c", PREPARE, "hostler"].map(str::to_owned).to_vec();
     command.extend([program.clone(), rc.clone(), file.clone(), from]);
     command.extend([program, "start".to_owned(), "--rc".to_owned(), rc]);
-    for mount in &container.mounts {
-        let how = if mount.read_only { ",ro" } else { "" };
-        command.push("--mount".to_owned());
-        command.push(format!("{}:{}:x-create=auto,rbind{how}", mount.from, mount.to));
-    }
-    for (name, value) in seen {
-        command.push("--env".to_owned());
-        if is_of_program(&name) {
-            command.push(format!("{name}={value}"));
-        } else {
-            command.push(name.clone());
-            own.insert(name, value);
-        }
-    }
+    let mounts =
+        container.mounted(",ro", |from, to, how| format!("{from}:{to}:x-create=auto,rbind{how}"));
+    command.extend(mounts.flat_map(|mount| ["--mount".to_owned(), mount]));
+    command.extend(told(seen, &mut own).flat_map(|word| ["--env".to_owned(), word]));
     command.extend(container.args.iter().cloned());
     command.extend(["--".to_owned(), file, shim.workdir.display().to_string()]);
     command.extend(shim.order.command.iter().cloned());

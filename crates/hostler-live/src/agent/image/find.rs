@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -86,8 +86,9 @@ fn version(program: Program, file: &Path) -> io::Result<String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    if !wait(&mut child, PROBE_MAX)? {
-        return Err(io::ErrorKind::TimedOut.into());
+    let status = wait(&mut child, PROBE_MAX)?;
+    if !status.success() {
+        return Err(io::Error::other(status.to_string()));
     }
     let mut said = String::new();
     let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -99,18 +100,19 @@ fn version(program: Program, file: &Path) -> io::Result<String> {
     Ok(if word.is_empty() { "?".to_owned() } else { word })
 }
 
-/// Waits for the end of a program; one that takes too long is killed. Says whether it went well.
-pub(super) fn wait(child: &mut Child, limit: Duration) -> io::Result<bool> {
+/// Waits for the end of a program; one that takes too long is killed.
+pub(super) fn wait(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
     let end = Instant::now() + limit;
     while Instant::now() < end {
         if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
+            return Ok(status);
         }
         thread::sleep(LOOK);
     }
     child.kill()?;
     child.wait()?;
-    Ok(false)
+    let fault = format!("it did not end within {} s", limit.as_secs());
+    Err(io::Error::new(io::ErrorKind::TimedOut, fault))
 }
 
 /// The agent's own variables that such programs go by.

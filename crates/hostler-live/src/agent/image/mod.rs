@@ -9,26 +9,26 @@ mod apptainer;
 mod enroot;
 mod find;
 mod podman;
+mod probe;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 pub use find::{Found, find};
+pub use probe::try_out;
 
 use super::environment::environment;
 use super::processes::{self, Process};
 use super::shim::ShimOrder;
-use super::user::{JobUser, is_root};
+use super::user::{self, JobUser};
 use crate::image::{ImageKind, Mount, Program, path_of};
 use crate::wire::{StartOrder, TaskOrder};
 
@@ -125,6 +125,29 @@ impl Container {
         task.gpus.iter().filter(|_| self.has_devices).map(|(gpu, _)| *gpu).collect()
     }
 
+    /// What is seen inside, in the words of a program; the last of them for what cannot be written.
+    fn mounted(
+        &self,
+        read_only: &str,
+        word: impl Fn(&str, &str, &str) -> String,
+    ) -> impl Iterator<Item = String> {
+        self.mounts.iter().map(move |mount| {
+            let how = if mount.read_only { read_only } else { "" };
+            word(&mount.from, &mount.to, how)
+        })
+    }
+
+    /// The image in the words of programs that must be told what kind of archive one is.
+    fn source(&self) -> String {
+        let image = self.image.as_str();
+        match (ImageKind::of(image), path_of(image)) {
+            (Some(ImageKind::Archive), Some(path)) if path == image => {
+                format!("docker-archive:{path}")
+            }
+            _ => image.to_owned(),
+        }
+    }
+
     /// Why it cannot be run at all, where that can be told.
     pub fn fault(&self) -> Option<String> {
         let path = path_of(&self.image)?;
@@ -157,15 +180,27 @@ impl Container {
             return;
         }
         let launch = podman::remove(self, shim);
-        if let Err(fault) = run_as(shim.user.as_ref(), &launch) {
+        let limit = Duration::from_secs(CLEAN_SECS_MAX);
+        let done = run_as(shim.user.as_ref(), &launch, limit, Stdio::null());
+        let fault = match done {
+            Ok(status) if status.success() => None,
+            Ok(status) => Some(status.to_string()),
+            Err(fault) => Some(fault.to_string()),
+        };
+        if let Some(fault) = fault {
             tracing::warn!(lease = shim.order.lease.0, %fault, "a container is left");
         }
-        // Without root it leaves a process behind that keeps its namespace for the next time.
-        let socket = shim.socket.display().to_string();
-        for process in processes::processes() {
-            if processes::has_variable(process.pid, "HOSTLER_SOCKET", &socket) {
-                processes::signal(process.pid, Signal::KILL);
-            }
+        end_leftovers(shim);
+    }
+}
+
+/// Ends what a program left that is over: without root Podman leaves a process behind that keeps
+/// its namespace for the next time.
+fn end_leftovers(shim: &ShimOrder) {
+    let socket = shim.socket.display().to_string();
+    for process in processes::processes() {
+        if processes::has_variable(process.pid, "HOSTLER_SOCKET", &socket) {
+            processes::signal(process.pid, Signal::KILL);
         }
     }
 }
@@ -240,6 +275,21 @@ fn is_home(home: &str) -> bool {
     home != "/" && Path::new(home).is_dir()
 }
 
+/// Names of variables for the inside, for a program that takes their values from its own. Values
+/// that it would go by itself are told with the name.
+fn told(
+    seen: BTreeMap<String, String>,
+    own: &mut BTreeMap<String, String>,
+) -> impl Iterator<Item = String> {
+    seen.into_iter().map(|(name, value)| {
+        if is_of_program(&name) {
+            return format!("{name}={value}");
+        }
+        own.insert(name.clone(), value);
+        name
+    })
+}
+
 /// The GPUs of a task as they are counted where only they are seen.
 fn recounted(env: &mut BTreeMap<String, String>, task: &TaskOrder) {
     let numbers: Vec<String> = (0..task.gpus.len()).map(|seen| seen.to_string()).collect();
@@ -266,22 +316,19 @@ pub fn listeners(shim: &ShimOrder, all: Vec<Process>) -> Vec<Process> {
     inside
 }
 
-/// Runs a program as a job's user, without more rights than that has, and waits for its end.
-fn run_as(user: Option<&JobUser>, launch: &Launch) -> io::Result<()> {
-    let [program, arguments @ ..] = launch.command.as_slice() else { return Ok(()) };
+/// Runs a program as a job's user, without more rights than that has, and waits for its end. What
+/// it complains of goes where it is told.
+fn run_as(
+    user: Option<&JobUser>,
+    launch: &Launch,
+    limit: Duration,
+    complaints: impl Into<Stdio>,
+) -> io::Result<ExitStatus> {
+    let [program, arguments @ ..] = launch.command.as_slice() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&launch.env).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if let Some(user) = user.filter(|_| is_root()) {
-        command.uid(user.uid).gid(user.gid);
-    }
-    let mut run = || {
-        rustix::thread::set_no_new_privs(true)?;
-        let mut child = command.spawn()?;
-        let ended = find::wait(&mut child, Duration::from_secs(CLEAN_SECS_MAX))?;
-        if ended { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
-    };
-    // A thread of its own: what it gives up is gone for good.
-    thread::scope(|scope| scope.spawn(&mut run).join())
-        .unwrap_or_else(|_| Err(io::Error::other("cannot run it")))
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
+    user::run_as(user, &mut command, |command| find::wait(&mut command.spawn()?, limit))
 }

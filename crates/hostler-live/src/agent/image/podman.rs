@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::process::{Resource, geteuid, getrlimit};
 
-use super::{Container, Launch, inside, is_of_program, outside, recounted};
+use super::{Container, Launch, inside, outside, recounted, told};
 use crate::agent::shim::ShimOrder;
 use crate::agent::user::JobUser;
 use crate::image::{ImageKind, path_of};
@@ -37,20 +37,10 @@ pub(super) fn launch(
     command.extend(words(&["--security-opt=no-new-privileges", "--security-opt=label=disable"]));
     // Output goes to the shim, which bounds it.
     command.extend(words(&["--log-driver=none", "--workdir", &shim.workdir.display().to_string()]));
-    for mount in &container.mounts {
-        let how = if mount.read_only { ":ro" } else { "" };
-        command.push(format!("--volume={}:{}{how}", mount.from, mount.to));
-    }
+    command.extend(container.mounted(":ro", |from, to, how| format!("--volume={from}:{to}{how}")));
     let gpus = container.gpus(task).into_iter();
     command.extend(gpus.map(|gpu| format!("--device=nvidia.com/gpu={gpu}")));
-    for (name, value) in seen {
-        if is_of_program(&name) {
-            command.push(format!("--env={name}={value}"));
-        } else {
-            command.push(format!("--env={name}"));
-            own.insert(name, value);
-        }
-    }
+    command.extend(told(seen, &mut own).map(|word| format!("--env={word}")));
     command.extend(container.args.iter().cloned());
     command.extend(image(container, &shim.order.command, shim.user.as_ref()));
     Launch { command, env: own }
@@ -72,10 +62,7 @@ fn image(container: &Container, command: &[String], user: Option<&JobUser>) -> V
         (Some(ImageKind::Folder), Some(path)) => {
             all.extend(words(&["--read-only", "--rootfs", path]));
         }
-        (Some(ImageKind::Archive), Some(path)) if path == image => {
-            all.push(format!("docker-archive:{path}"));
-        }
-        _ => all.push(image.to_owned()),
+        _ => all.push(container.source()),
     }
     all.extend(arguments.iter().cloned());
     all

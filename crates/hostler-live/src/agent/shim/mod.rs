@@ -58,7 +58,7 @@ const FORGOTTEN_LOOKS: u32 = 4;
 const FORGOTTEN_LOOK_MS: u64 = 50;
 
 /// Seconds for those who are attached to take the last output.
-const LAST_WORDS_SECS_MAX: u64 = 30;
+const LAST_READ_SECS_MAX: u64 = 30;
 
 /// What a shim is told, in a file that only its owner may read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -279,7 +279,7 @@ fn finish(folder: &LeaseFolder, link: &link::Link, stage: Stage, console: Option
     if let Some(console) = console {
         console.close(code);
         // Nothing holds the machine any more; only what is on its way still goes there.
-        console.until_left(Duration::from_secs(LAST_WORDS_SECS_MAX));
+        console.until_left(Duration::from_secs(LAST_READ_SECS_MAX));
     }
     for _ in 0..FORGOTTEN_LOOKS {
         std::thread::sleep(Duration::from_millis(FORGOTTEN_LOOK_MS));

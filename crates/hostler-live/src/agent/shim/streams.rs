@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,6 +30,13 @@ const REQUEST_SECS_MAX: u64 = 10;
 
 /// Milliseconds for the last output of a command that has ended.
 const DRAIN_MS: u64 = 500;
+
+/// Frames of input that wait for a command, and the time between two looks whether it takes more.
+const INPUT_FRAMES_MAX: usize = 4;
+const INPUT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Time between two looks whether a person is there whose command takes nothing.
+const PERSON_LOOK: Duration = Duration::from_secs(1);
 
 /// Signals that people may send to where there is no terminal: those that keys stand for, a
 /// hang-up, and what tells a writer that nobody reads.
@@ -71,11 +78,15 @@ impl Streams {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        thread::spawn(move || {
+        let spawned = thread::Builder::new().spawn(move || {
             // Whoever is gone is told nothing.
             let _ = streams.serve(stream);
             streams.open.fetch_sub(1, Ordering::Relaxed);
         });
+        if spawned.is_err() {
+            // The limit of processes may be reached: the job must not suffer from who looks at it.
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn serve(&self, stream: u64) -> io::Result<()> {
@@ -112,11 +123,11 @@ impl Streams {
         line.send(&Frame::Opened(opened)).inspect_err(|_| console.leave(reader, false))?;
         let (from, to, streams) = (line.clone(), console.clone(), self.clone());
         // Ends when the agent closes its end, or this one is closed below.
-        thread::spawn(move || {
+        let taking = thread::Builder::new().spawn(move || {
             let on_purpose = streams.take_frames(&from, &to, reader);
             to.leave(reader, on_purpose);
         });
-        let told = tell_output(line, console, reader);
+        let told = taking.and_then(|_| tell_output(line, console, reader));
         console.leave(reader, false);
         line.close();
         told
@@ -189,7 +200,8 @@ fn carry(line: &Arc<Line>, running: RunningCommand) -> io::Result<bool> {
     let mut pumps = Vec::new();
     for (output, errors) in outputs.into_iter().zip([false, true]) {
         let line = line.clone();
-        pumps.push(thread::spawn(move || send_output(&line, output, errors)));
+        let pump = thread::Builder::new().spawn(move || send_output(&line, output, errors));
+        pumps.push(pump?);
     }
     let input = match terminal {
         Some(terminal) => {
@@ -199,11 +211,13 @@ fn carry(line: &Arc<Line>, running: RunningCommand) -> io::Result<bool> {
         None => CommandInput { file: Some(stdin), is_terminal: false },
     };
     let (gone, person_gone) = sync_channel(1);
-    let from = line.clone();
-    thread::spawn(move || {
-        input.take_frames(&from, process);
+    let (from, (words, said)) = (line.clone(), sync_channel(INPUT_FRAMES_MAX));
+    // Two threads: one that waits for a command which reads nothing does not see a person go.
+    thread::Builder::new().spawn(move || input.take(&said))?;
+    thread::Builder::new().spawn(move || {
+        hear_person(&from, process, &words);
         let _ = gone.send(());
-    });
+    })?;
     let Some(exit) = until_exit(&exit, &person_gone) else { return Ok(false) };
     let end = Instant::now() + Duration::from_millis(DRAIN_MS);
     for pump in pumps {
@@ -240,9 +254,9 @@ struct CommandInput {
 }
 
 impl CommandInput {
-    /// Takes what comes from the person until nobody is there.
-    fn take_frames(mut self, line: &Line, process: TaskPid) {
-        while let Ok(Some(frame)) = line.receive() {
+    /// Writes what the person says until nobody says anything any more.
+    fn take(mut self, said: &Receiver<Frame>) {
+        while let Ok(frame) = said.recv() {
             match (frame, &mut self.file) {
                 // A command that does not read any more may still write.
                 (Frame::Data(bytes), Some(file)) => _ = file.write_all(&bytes),
@@ -250,10 +264,35 @@ impl CommandInput {
                 (Frame::Resize(size), Some(file)) if self.is_terminal => {
                     terminal::resize(&*file, size);
                 }
-                (Frame::Signal(number), _) => {
-                    allowed(number).into_iter().for_each(|it| signal_session(process, it));
-                }
                 _ => {}
+            }
+        }
+    }
+}
+
+/// Takes what comes from the person until nobody is there, also while a command reads nothing.
+fn hear_person(line: &Line, process: TaskPid, words: &SyncSender<Frame>) {
+    while let Ok(Some(frame)) = line.receive() {
+        if let Frame::Signal(number) = frame {
+            allowed(number).into_iter().for_each(|it| signal_session(process, it));
+            continue;
+        }
+        let (mut left, mut looked) = (Some(frame), Instant::now());
+        while let Some(frame) = left.take() {
+            match words.try_send(frame) {
+                Ok(()) => {}
+                Err(TrySendError::Full(frame)) => {
+                    // What is said to an end that is closed tells that it is.
+                    if looked.elapsed() >= PERSON_LOOK {
+                        looked = Instant::now();
+                        if line.send(&Frame::Alive).is_err() {
+                            return;
+                        }
+                    }
+                    left = Some(frame);
+                    thread::sleep(INPUT_PAUSE);
+                }
+                Err(TrySendError::Disconnected(_)) => return,
             }
         }
     }
@@ -343,4 +382,31 @@ fn read_block(from: &mut impl Read, bytes_max: usize) -> io::Result<Option<Vec<u
     let mut block = vec![0; length];
     from.read_exact(&mut block)?;
     Ok(Some(block))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_who_goes_is_noticed_while_a_command_reads_nothing() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let line = Line::new(ours).unwrap();
+        let (words, said) = sync_channel(INPUT_FRAMES_MAX);
+        let process = TaskPid { rank: 0, pid: u32::MAX, started: 0 };
+        let hearing = thread::spawn(move || hear_person(&line, process, &words));
+        // Nobody takes what is said: more than fits waits in the connection.
+        for _ in 0..2 * INPUT_FRAMES_MAX {
+            write_block(&mut theirs, &Frame::Data(vec![b'x'; 100]).to_bytes()).unwrap();
+        }
+        thread::sleep(PERSON_LOOK * 2);
+        assert!(!hearing.is_finished(), "somebody is there");
+        drop(theirs);
+        let end = Instant::now() + Duration::from_secs(60);
+        while !hearing.is_finished() && Instant::now() < end {
+            thread::sleep(INPUT_PAUSE);
+        }
+        assert!(hearing.is_finished(), "nobody is there any more");
+        assert_eq!(said.try_iter().count(), INPUT_FRAMES_MAX);
+    }
 }

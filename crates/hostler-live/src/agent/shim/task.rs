@@ -70,7 +70,12 @@ pub(super) struct WaitingStage {
 impl WaitingStage {
     /// Waits until it is the job's user, in the job's folder, and limits it as a login would.
     pub fn settle(&mut self, shim: &ShimOrder) -> io::Result<()> {
-        let _watch = Watchdog::over(self.child.id());
+        self.settle_within(shim, Duration::from_secs(STAGE_SECS_MAX))
+    }
+
+    /// The same; one that takes longer is killed.
+    fn settle_within(&mut self, shim: &ShimOrder, limit: Duration) -> io::Result<()> {
+        let _watch = Watchdog::over(self.child.id(), limit)?;
         match (&mut self.terminal, self.child.stdout.as_mut()) {
             (Some(terminal), _) => stage::await_ready(shim, terminal)?,
             (None, Some(said)) => stage::await_ready(shim, said)?,
@@ -88,15 +93,14 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    fn over(pid: u32) -> Watchdog {
+    fn over(pid: u32, limit: Duration) -> io::Result<Watchdog> {
         let (alive, watched) = channel();
-        thread::spawn(move || {
-            let limit = Duration::from_secs(STAGE_SECS_MAX);
+        thread::Builder::new().spawn(move || {
             if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
                 processes::signal(pid, Signal::KILL);
             }
-        });
-        Watchdog { _alive: alive }
+        })?;
+        Ok(Watchdog { _alive: alive })
     }
 }
 
@@ -356,4 +360,26 @@ fn told_variables() -> Option<BTreeMap<String, String>> {
     let mut text = vec![0; Some(length).filter(|length| *length <= MESSAGE_BYTES_MAX)?];
     stdin.read_exact(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::agent::shim::tests::shim_order;
+
+    #[test]
+    fn a_stage_that_hangs_is_killed_after_its_limit() {
+        let mut command = Command::new("sleep");
+        let child = command.arg("600").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut stage = WaitingStage { child: child.unwrap(), terminal: None };
+        let begun = Instant::now();
+        let limit = Duration::from_millis(200);
+        let fault = stage.settle_within(&shim_order(&["true"]), limit).unwrap_err();
+        assert!(fault.to_string().contains("ended before it was anybody's"), "{fault}");
+        assert!(begun.elapsed() >= limit && begun.elapsed() < Duration::from_secs(60));
+        let killed = std::os::unix::process::ExitStatusExt::signal(&stage.child.wait().unwrap());
+        assert_eq!(killed, Some(9));
+    }
 }

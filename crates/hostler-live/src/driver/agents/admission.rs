@@ -147,6 +147,7 @@ impl AgentDriver {
                 now.machine.instance.clone_from(&machine.instance);
                 now.machine.abilities.clone_from(&machine.abilities);
                 now.machine.runtimes.clone_from(&machine.runtimes);
+                now.machine.unusable_runtimes.clone_from(&machine.unusable_runtimes);
                 if now != row {
                     desk.put_node(now);
                 }

@@ -21,9 +21,9 @@ impl AgentDriver {
         let silence = desk.now().since(live.last_beat);
         let unable = desk.now() < live.rests_until || live.unable.is_some();
         let silent = silence >= self.settings.silent;
-        // Which leases it knows is told by its first words.
-        let unheard = live.last_session == SessionId(0);
-        let rests = row.draining || live.changed.is_some() || silent || unable || unheard;
+        // Which leases it knows is told by its first words, and what it is told by a connection.
+        let deaf = live.session.is_none();
+        let rests = row.draining || live.changed.is_some() || silent || unable || deaf;
         let node = desk.state().node(id);
         let before = node.health;
         if node.health == Health::Down && live.session.is_some() {
@@ -62,6 +62,12 @@ impl AgentDriver {
         }
         if silence >= self.settings.silent {
             return format!("its agent was not heard for {:.0} s", silence.secs_f64());
+        }
+        if live.is_cut_off() {
+            return format!(
+                "its agent is not connected; it was last heard {:.0} s ago",
+                silence.secs_f64()
+            );
         }
         if let Some(unable) = &live.unable {
             return unable.clone();

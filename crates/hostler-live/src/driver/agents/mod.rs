@@ -142,14 +142,19 @@ impl Agents {
         self.nodes.get(&node).is_some_and(|node| node.changed.is_some())
     }
 
-    /// A connection is gone.
-    fn lost(&mut self, session: SessionId) {
-        if let Some(node) = self.sessions.remove(&session)
-            && let Some(live) = self.nodes.get_mut(&node)
-            && live.session == Some(session)
-        {
-            live.session = None;
-        }
+    /// A connection is gone; the node that it spoke for till the end.
+    fn lost(&mut self, session: SessionId) -> Option<NodeId> {
+        let node = self.sessions.remove(&session)?;
+        let live = self.nodes.get_mut(&node).filter(|live| live.session == Some(session))?;
+        live.session = None;
+        Some(node)
+    }
+}
+
+impl NodeLive {
+    /// Whether its agent was connected to this daemon, and is no more.
+    fn is_cut_off(&self) -> bool {
+        self.session.is_none() && self.last_session != SessionId(0)
     }
 }
 
@@ -176,6 +181,13 @@ impl AgentDriver {
 
     fn forget_ended(&mut self, desk: &mut Desk) {
         desk.take_ended().into_iter().for_each(|lease| self.forget(desk, lease));
+    }
+
+    /// A connection is gone: what runs there goes on, but nothing new is sent to nobody.
+    fn lost(&mut self, desk: &mut Desk, session: SessionId) {
+        if let Some(node) = self.agents.lost(session) {
+            self.refresh_health(desk, node);
+        }
     }
 
     fn said(&mut self, desk: &mut Desk, session: SessionId, message: FromAgent) {
@@ -253,7 +265,7 @@ impl Driver for AgentDriver {
                 }
             }
             AgentWord::Said { session, message } => self.said(desk, session, message),
-            AgentWord::Lost { session } => self.agents.lost(session),
+            AgentWord::Lost { session } => self.lost(desk, session),
         }
     }
 
@@ -285,7 +297,7 @@ impl Driver for AgentDriver {
         let sessions = nodes.filter_map(|row| self.agents.session(NodeId(row.id)));
         let sessions: Vec<SessionId> = sessions.collect();
         for session in sessions {
-            self.agents.lost(session);
+            self.lost(desk, session);
             desk.effect(Effect::Close(session));
         }
     }
@@ -322,7 +334,7 @@ impl Driver for AgentDriver {
         NodeStatus {
             connected: live.session.is_some(),
             silence,
-            silent: silence >= self.settings.silent,
+            silent: silence >= self.settings.silent || live.is_cut_off(),
             gpu_use: live.gpu_use.clone(),
             reason: self.why_it_rests(desk, live),
         }

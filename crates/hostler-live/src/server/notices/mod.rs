@@ -118,6 +118,7 @@ pub struct Counts {
     failed_tries: [AtomicU64; 2],
     lost: [AtomicU64; 2],
     mails: bool,
+    calls: bool,
 }
 
 /// The same, at one moment.
@@ -139,6 +140,11 @@ impl Counts {
         }
     }
 
+    /// Whether a webhook is told.
+    pub(super) fn calls(&self) -> bool {
+        self.calls
+    }
+
     /// Whether anybody gets mail.
     pub(super) fn mails(&self) -> bool {
         self.mails
@@ -156,7 +162,8 @@ impl Herald {
     /// Listens to the host from now on.
     pub fn start(receivers: Receivers, host: &HostHandle) -> Herald {
         let mails = receivers.mailer.is_some();
-        let counts = Arc::new(Counts { mails, ..Counts::default() });
+        let calls = !receivers.webhooks.is_empty();
+        let counts = Arc::new(Counts { mails, calls, ..Counts::default() });
         let (closing, closed) = watch::channel(false);
         let targets = receivers.webhooks.into_iter().map(Target::Webhook);
         let targets = targets.chain(receivers.mailer.map(Target::Mail));

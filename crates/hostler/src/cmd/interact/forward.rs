@@ -6,15 +6,15 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use hostler_live::client::stream::{JobStream, Streams};
 use hostler_live::job::JobView;
-use hostler_live::limits::{JOB_STREAMS_PER_JOB_MAX, STREAM_ALIVE_SECS, STREAM_FRAME_BYTES_MAX};
-use hostler_live::stream::{Frame, StreamKind, StreamRequest};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use hostler_live::limits::JOB_STREAMS_PER_JOB_MAX;
+use hostler_live::stream::{Frame, Frames, StreamKind, StreamRequest};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{interval, sleep};
+use tokio::time::sleep;
 
 use super::session::Person;
-use super::{block_on, narrow, one};
+use super::{block_on, narrow, not_over, one};
 use crate::ExitWith;
 use crate::cli::Forward;
 use crate::live::{access, client, ending};
@@ -26,7 +26,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Leads ports to a job until the person or the job ends it.
 pub fn run(args: &Forward) -> Result<()> {
     let mut client = client()?;
-    let job = one(&mut client, args.job)?.id;
+    let view = one(&mut client, args.job)?;
+    not_over(&view)?;
+    let job = view.id;
     let streams = Streams::new(access()?)?;
     let client = Arc::new(Mutex::new(client));
     let asked = client.clone();
@@ -103,24 +105,11 @@ pub async fn spawn(
 /// Carries bytes in both directions until the job's side has ended, or both have.
 async fn carry(stream: TcpStream, opened: JobStream) {
     let _ = stream.set_nodelay(true);
-    let (mut reader, mut writer) = stream.into_split();
+    let (reader, mut writer) = stream.into_split();
     let JobStream { mut sender, mut receiver, .. } = opened;
     let there = async {
-        let mut alive = interval(Duration::from_secs(STREAM_ALIVE_SECS));
-        let mut buffer = vec![0; STREAM_FRAME_BYTES_MAX];
-        let mut ended = false;
-        loop {
-            let frame = tokio::select! {
-                read = reader.read(&mut buffer), if !ended => match read {
-                    Ok(0) => {
-                        ended = true;
-                        Frame::End
-                    }
-                    Ok(count) => Frame::Data(buffer[..count].to_vec()),
-                    Err(_) => return,
-                },
-                _ = alive.tick() => Frame::Alive,
-            };
+        let mut frames = Frames::of(reader);
+        while let Some(frame) = frames.next().await {
             if !sender.send(&frame).await {
                 return;
             }

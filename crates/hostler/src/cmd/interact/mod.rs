@@ -92,10 +92,16 @@ pub fn follow(client: Client, job: Accepted, ports: &[(u16, u16)]) -> Result<()>
 pub fn attach(args: &Attach) -> Result<()> {
     let mut client = client()?;
     let job = one(&mut client, args.job)?;
-    if let Some(over) = &job.ended.map(|_| ending(&job)) {
-        bail!("job {} is over: {over}; `hostler logs {0}` shows its output", chosen::word(&job));
-    }
+    not_over(&job)?;
     stay(client, job.id, false, &[])
+}
+
+/// Refuses a job that is over: there is nobody inside.
+fn not_over(job: &JobView) -> Result<()> {
+    if let Some(over) = job.ended.map(|_| ending(job)) {
+        bail!("job {} is over: {over}; `hostler logs {0}` shows its output", chosen::word(job));
+    }
+    Ok(())
 }
 
 /// The one job that a word means.

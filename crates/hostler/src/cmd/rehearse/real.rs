@@ -10,6 +10,7 @@ use hostler_core::record::Record;
 use hostler_core::registry::Registry;
 use hostler_live::agent::discover::MachineOverrides;
 use hostler_live::agent::gpus::Gpus;
+use hostler_live::agent::image::ImageSettings;
 use hostler_live::agent::user::is_root;
 use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
 use hostler_live::host::{self, Command, Experience, HostHandle, Principal};
@@ -111,6 +112,8 @@ async fn agent(
                 job_user: is_root().then(|| "0:0".to_owned()),
                 ..JobUserOptions::default()
             })?,
+            // None of them has an image, and many agents would try the same programs at once.
+            images: ImageSettings { programs: Vec::new(), ..ImageSettings::default() },
             ..JobSettings::default()
         },
         share_gpus: false,
