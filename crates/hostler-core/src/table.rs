@@ -1,7 +1,9 @@
 //! A table by ascending id that forgets what is over.
 //!
 //! Ids only grow and most entries are short-lived, so the live ones lie in a window; look-up is an
-//! index into it and memory follows the window, not the history.
+//! index into it and memory follows the window, not the history. One entry that stays for long
+//! keeps the window open behind it: a bit for each number tells where something may be, so that a
+//! walk over the entries passes 64 gaps at a time.
 
 use std::collections::VecDeque;
 
@@ -10,12 +12,15 @@ use std::collections::VecDeque;
 pub struct IdWindow<Entry> {
     base: u32,
     slots: VecDeque<Option<Box<Entry>>>,
+    /// A bit for each number from `64 * (base / 64)` on, set where an entry is, or was taken from
+    /// for a moment.
+    used: VecDeque<u64>,
     len: usize,
 }
 
 impl<Entry> Default for IdWindow<Entry> {
     fn default() -> Self {
-        IdWindow { base: 0, slots: VecDeque::new(), len: 0 }
+        IdWindow { base: 0, slots: VecDeque::new(), used: VecDeque::new(), len: 0 }
     }
 }
 
@@ -38,19 +43,23 @@ impl<Entry> IdWindow<Entry> {
         for (id, entry) in entries {
             table.insert(id, entry);
         }
-        if table.slots.is_empty() && next_id > 0 {
-            table.base = next_id - 1;
-        }
-        while table.next_id() < next_id {
-            table.slots.push_back(None);
-        }
+        table.skip_to(next_id);
         table
     }
 
     /// The entries with their numbers, ascending.
     pub fn numbered(&self) -> impl Iterator<Item = (u32, &Entry)> {
-        let slots = (self.base..).zip(&self.slots);
-        slots.filter_map(|(id, slot)| slot.as_deref().map(|entry| (id, entry)))
+        let first = self.base / 64 * 64;
+        let words = self.used.iter().enumerate().filter(|(_, word)| **word != 0);
+        let ids = words.flat_map(move |(at, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(first + at as u32 * 64 + bit)
+            })
+        });
+        ids.filter_map(|id| self.get(id).map(|entry| (id, entry)))
     }
 
     /// The number that the next entry gets at least.
@@ -62,11 +71,22 @@ impl<Entry> IdWindow<Entry> {
     pub fn skip_to(&mut self, next_id: u32) {
         if self.len == 0 && next_id > self.next_id() {
             self.slots.clear();
+            self.used.clear();
             self.base = next_id - 1;
         }
         while self.next_id() < next_id {
-            self.slots.push_back(None);
+            self.push(None);
         }
+    }
+
+    fn push(&mut self, entry: Option<Box<Entry>>) {
+        let id = self.next_id();
+        let word = (id / 64 - self.base / 64) as usize;
+        if word == self.used.len() {
+            self.used.push_back(0);
+        }
+        self.used[word] |= u64::from(entry.is_some()) << (id % 64);
+        self.slots.push_back(entry);
     }
 
     /// Number of entries.
@@ -86,9 +106,9 @@ impl<Entry> IdWindow<Entry> {
             self.base = id;
         }
         while self.next_id() < id {
-            self.slots.push_back(None);
+            self.push(None);
         }
-        self.slots.push_back(Some(Box::new(entry)));
+        self.push(Some(Box::new(entry)));
         self.len += 1;
     }
 
@@ -107,10 +127,14 @@ impl<Entry> IdWindow<Entry> {
         let slot = self.slots.get_mut(id.checked_sub(self.base)? as usize)?;
         let entry = slot.take()?;
         self.len -= 1;
+        self.used[(id / 64 - self.base / 64) as usize] &= !(1 << (id % 64));
         // The last slot stays, so that `next_id` never goes back.
         while self.slots.len() > 1 && self.slots.front().is_some_and(Option::is_none) {
             self.slots.pop_front();
             self.base += 1;
+            if self.base.is_multiple_of(64) {
+                self.used.pop_front();
+            }
         }
         Some(entry)
     }
@@ -133,7 +157,7 @@ impl<Entry> IdWindow<Entry> {
 
     /// The entries, ascending.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.slots.iter().filter_map(Option::as_deref)
+        self.numbered().map(|(_, entry)| entry)
     }
 }
 
@@ -161,5 +185,41 @@ mod tests {
         assert_eq!(table.next_id(), 1000);
         table.skip_to(4_000_000_000);
         assert_eq!((table.next_id(), table.slots.len()), (4_000_000_000, 1));
+    }
+
+    #[test]
+    fn any_sequence_of_changes_lists_what_a_map_lists() {
+        let mut random = crate::random::Random::new(3);
+        let (mut table, mut map) = (IdWindow::default(), std::collections::BTreeMap::new());
+        for _ in 0..4000 {
+            let next = table.next_id();
+            match random.bits() % 8 {
+                0..=3 => {
+                    let id = next + [0, 0, 0, 1, 90][(random.bits() % 5) as usize];
+                    table.insert(id, id);
+                    map.insert(id, id);
+                }
+                4 => table.skip_to(next + (random.bits() % 3) as u32),
+                5 if !map.is_empty() => {
+                    let at = (random.bits() % map.len() as u64) as usize;
+                    let id = *map.keys().nth(at).unwrap();
+                    let taken = table.take(id).unwrap();
+                    assert_eq!(table.numbered().count(), map.len() - 1);
+                    table.put_back(id, taken);
+                }
+                _ => {
+                    // Mostly the oldest, as it is with jobs.
+                    let at = if random.bits() % 4 == 0 { map.len() / 2 } else { 0 };
+                    if let Some(id) = map.keys().nth(at).copied() {
+                        assert_eq!(table.remove(id).as_deref(), map.remove(&id).as_ref());
+                    }
+                }
+            }
+            assert!(table.numbered().eq(map.iter().map(|(id, entry)| (*id, entry))));
+            assert!(table.iter().eq(map.values()) && table.len() == map.len());
+            assert!(table.iter_mut().eq(map.values()));
+        }
+        let again = IdWindow::restore(table.next_id(), map);
+        assert!(again == table);
     }
 }

@@ -40,6 +40,8 @@ pub struct BacklogChanges {
     pub stayed: Vec<Rank>,
     /// Nodes that have more free than before, each once.
     pub freed: Vec<NodeId>,
+    /// Running jobs that may rank later than before.
+    pub risen: Vec<JobId>,
 }
 
 /// When ranks of waiting and of running jobs change by time alone. Empty where they never do.
@@ -137,12 +139,19 @@ impl Backlog {
                     self.note_time(view, order, *id);
                 }
                 Change::Freed(node) => news.freed.push(*node),
+                Change::Ranked(id) => {
+                    news.risen.push(*id);
+                    self.note_time(view, order, *id);
+                }
             }
         }
         for id in self.times.due(view.now()) {
             match self.keys.contains_key(&id) {
                 true => self.requeue(view, order, id, &mut news),
-                false => self.note_time(view, order, id),
+                false => {
+                    news.risen.push(id);
+                    self.note_time(view, order, id);
+                }
             }
         }
         news.freed.sort_unstable();
