@@ -260,7 +260,7 @@ fn helios_jobs_are_shares_of_their_nodes() {
 }
 
 #[test]
-fn gpus_of_virtual_clusters_by_day_become_node_intervals() {
+fn gpus_of_virtual_clusters_by_day_become_machines_that_move() {
     let text = "date,vcA,vcB,total\n2020-04-01,16,0,16\n2020-04-02,16,4,20\n2020-04-03,8,8,16\n\
                 2020-04-03,8,8,16\n2020-04-04,8,x,16\n";
     check(
@@ -269,10 +269,10 @@ fn gpus_of_virtual_clusters_by_day_become_node_intervals() {
         text,
         expect![[r#"
         node_id,pool,gpu_model,gpu_count,gpu_mem_mib,cpu_milli,mem_mib,nic_mbps,link,rack,labels,up_from_s,up_to_s
-        vcA-2,vcA,,8,,,,,,,,1585699200,1585872000
-        vcB-1-4,vcB,,4,,,,,,,,1585785600,1585872000
-        vcA-1,vcA,,8,,,,,,,,1585699200,
-        vcB-1,vcB,,8,,,,,,,,1585872000,
+        node-3,vcB,,4,,,,,,,,1585785600,1585872000
+        node-2,vcA,,8,,,,,,,,1585699200,1585872000
+        node-1,vcA,,8,,,,,,,,1585699200,
+        node-2,vcB,,8,,,,,,,,1585872000,
         dropped 1: day of a GPU table cannot be read or is out of order
         dropped 1: day of a GPU table has a number that cannot be read
     "#]],
