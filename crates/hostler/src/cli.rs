@@ -76,12 +76,14 @@ pub enum Command {
 /// Run a workload under several policies and compare them.
 ///
 /// Prints one table (the best value of each column is marked) and writes a report with plots that
-/// opens in any browser, offline.
+/// opens in any browser, offline. Ends with exit code 3 when a policy rejected half of the jobs or
+/// more, because they can never run on the cluster.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler compare
   hostler compare --trace mine/ --cluster mine.toml --out mine.html
+  hostler compare --trace mine/ --cluster other.toml --any-gpu
   hostler compare --policies fifo,sjf,sjf:preempt=true,srtf
   hostler compare --policies fifo,sjf --loads 0.5,0.8,1,1.2,2
   hostler compare --json > result.json")]
@@ -109,6 +111,9 @@ pub struct Compare {
 }
 
 /// Run a workload under one policy.
+///
+/// Ends with exit code 3 when half of the jobs or more were rejected, because they can never run on
+/// the cluster.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -136,7 +141,7 @@ pub struct Simulate {
 }
 
 /// What is simulated.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Input {
     /// Folder of native tables (jobs.csv, tasks.csv, nodes.csv); the embedded example by default.
     #[arg(long, value_name = "DIR")]
@@ -144,6 +149,9 @@ pub struct Input {
     /// Cluster file (TOML), or a nodes.csv; the trace's own nodes by default.
     #[arg(long, value_name = "FILE")]
     pub cluster: Option<PathBuf>,
+    /// Let every job run on any GPU model, whatever the trace asks for.
+    #[arg(long)]
+    pub any_gpu: bool,
     /// Scenario (TOML): speeds, checkpoint costs, failures, wrong estimates.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
@@ -165,7 +173,7 @@ pub struct Input {
 impl Input {
     /// Whether it is the embedded example, on its own machines and at its own speeds.
     pub fn is_example(&self) -> bool {
-        let Input { trace, cluster, throughputs, scenario: _, pairs: _, estimates: _ } = self;
+        let Input { trace, cluster, throughputs, .. } = self;
         trace.is_none() && cluster.is_none() && throughputs.is_none()
     }
 }
@@ -285,6 +293,9 @@ pub struct TraceConvert {
     /// Drop jobs without a run time, which cannot be simulated.
     #[arg(long)]
     pub runnable: bool,
+    /// Drop the GPU models that tasks ask for, so that any will do.
+    #[arg(long)]
+    pub any_gpu: bool,
     /// Take as run time the span from first start to last end, not the sum over attempts (philly).
     #[arg(long)]
     pub span: bool,

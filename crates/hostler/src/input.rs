@@ -57,17 +57,20 @@ impl Loaded {
     pub fn at_load(&self, load: f64) -> Result<Workload> {
         // Run times that follow from steps are in these tables already.
         let mut trace = self.workload.trace().clone();
-        trace::rescale(&mut trace, &self.site.cluster.nodes, load)?;
+        trace::rescale(&mut trace, &self.site.cluster, load)?;
         self.site.workload(trace)
     }
 }
 
 /// Reads the input.
 pub fn load(input: &Input) -> Result<Loaded> {
-    let trace = match &input.trace {
+    let mut trace = match &input.trace {
         Some(folder) => read_trace(folder)?,
         None => example::trace()?,
     };
+    if input.any_gpu {
+        trace.drop_gpu_models();
+    }
     let cluster = match (&input.cluster, &input.trace) {
         (Some(path), _) => trace::read_cluster(path)?,
         (None, None) => example::cluster(),
@@ -229,7 +232,7 @@ fn own_cluster(trace: &Trace, folder: &Path) -> Result<Cluster> {
 
 fn words(trace: &Trace, cluster: &Cluster) -> String {
     let capacity = cluster.capacity();
-    let load = trace::load(trace, &cluster.nodes).max();
+    let load = trace::runnable_load(trace, cluster).max();
     let count = |number: u64| hostler_sim::report::format::grouped(number as f64, 0);
     format!(
         "{} jobs, {} machines, {} GPUs, load {load:.2}",

@@ -91,10 +91,34 @@ pub struct Run {
     /// GPUs on which jobs would have used more than there is: (seconds, GPUs).
     #[serde(default)]
     pub contended: Vec<(f64, f64)>,
+    /// How many jobs it was given, and what came of them.
+    #[serde(default)]
+    pub jobs: JobCounts,
+    /// Why jobs were turned away, in words: how many for which reason.
+    #[serde(default)]
+    pub rejected_for: Vec<String>,
     /// Account of every tenant.
     pub tenants: Vec<TenantFigures>,
     /// Allocation of every machine over time.
     pub heat: Heat,
+}
+
+/// Jobs of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobCounts {
+    /// Those that were submitted.
+    pub submitted: u64,
+    /// Those that did their work.
+    pub done: u64,
+    /// Those that were turned away: they can never run there.
+    pub rejected: u64,
+}
+
+impl JobCounts {
+    /// Whether so many were turned away that the figures are about something else.
+    pub fn mostly_rejected(self) -> bool {
+        self.rejected > 0 && 2 * self.rejected >= self.submitted
+    }
 }
 
 /// How values are spread: percentiles and the mean.
@@ -197,9 +221,18 @@ impl Report {
         labels
     }
 
-    /// Which runs hold the best value of a column; nobody when there is nothing to choose between.
+    /// Whether nobody turned fewer jobs away than a run: figures over the easier part of the jobs
+    /// are not better ones.
+    pub fn is_comparable(&self, run: usize) -> bool {
+        let least = self.runs.iter().map(|run| run.jobs.rejected).min();
+        least.is_none_or(|least| self.runs[run].jobs.rejected == least)
+    }
+
+    /// Which runs hold the best value of a column; nobody when there is nothing to choose between,
+    /// and never one that turned more jobs away than another.
     pub fn best(&self, column: usize) -> Vec<bool> {
-        let values: Vec<Option<f64>> = self.runs.iter().map(|run| run.value(column)).collect();
+        let value = |(at, run): (usize, &Run)| run.value(column).filter(|_| self.is_comparable(at));
+        let values: Vec<Option<f64>> = self.runs.iter().enumerate().map(value).collect();
         let present = values.iter().flatten().copied();
         let best = match self.columns[column].better {
             Better::Lower => present.reduce(f64::min),

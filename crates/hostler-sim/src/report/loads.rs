@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::chart::{Axis, Chart, ChartShape, Line, LineChart, Scale};
 use super::data::{Column, Format, Report, Run};
+use super::findings::rejections;
 use super::html::{self, escape};
-use super::page::{NEEDS_SCRIPT, header, notes, select, table_of};
+use super::page::{NEEDS_SCRIPT, header, notes, opening, select, table_of};
 use super::{growth, table};
 
 /// Shorter times are drawn at the lower edge of a logarithmic axis.
@@ -41,6 +42,7 @@ impl LoadReport {
         let run = |(policy, run): (usize, &Run)| Run {
             policy: run.policy.clone(),
             settings: run.settings.clone(),
+            jobs: run.jobs,
             values: (0..self.loads.len()).map(|load| self.value(load, policy, measure)).collect(),
             ..Run::default()
         };
@@ -66,11 +68,13 @@ impl LoadReport {
         least.zip(most).is_some_and(|(least, most)| most > WIDE * least)
     }
 
-    /// What each measure does as the load grows, a sentence each.
+    /// What each measure does as the load grows, a sentence each, after jobs that were turned away.
     pub fn findings(&self) -> Vec<String> {
         let columns = self.about.columns.iter().enumerate();
         let finding = |(at, column)| growth::finding(column, &self.measure(at), &self.loads);
-        columns.filter_map(finding).collect()
+        let mut sentences = rejections(&self.about);
+        sentences.extend(columns.filter_map(finding));
+        sentences
     }
 }
 
@@ -95,11 +99,7 @@ fn body(report: &LoadReport) -> String {
 }
 
 fn summary(report: &LoadReport) -> String {
-    format!(
-        "<section aria-labelledby=\"findings\">\n<h2 id=\"findings\">Findings</h2>\n\
-         <p class=\"lead\">{}</p>\n</section>\n",
-        escape(&report.findings().join(" "))
-    )
+    opening(&report.findings(), rejections(&report.about).len())
 }
 
 fn curves(report: &LoadReport) -> String {

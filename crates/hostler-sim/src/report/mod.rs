@@ -23,7 +23,7 @@ mod tenants;
 mod tests;
 
 pub use data::Report;
-pub use findings::findings;
+pub use findings::{findings, rejections};
 pub use reduce::thin;
 
 /// Writes a report as one self-contained HTML page.

@@ -4,7 +4,7 @@
 //! appear where scripts run.
 
 use super::data::{Better, Column, Format, Report, Run};
-use super::findings::findings;
+use super::findings::{findings, rejections};
 use super::format;
 use super::html::escape;
 use super::tenants::tenants;
@@ -41,11 +41,21 @@ pub fn header(report: &Report) -> String {
 }
 
 fn summary(report: &Report) -> String {
-    let sentences = findings(report).join(" ");
+    opening(&findings(report), rejections(report).len())
+}
+
+/// The findings; the first `alarms` of them stand apart, because they put the rest in doubt.
+pub fn opening(sentences: &[String], alarms: usize) -> String {
+    let (alarms, rest) = sentences.split_at(alarms.min(sentences.len()));
+    let paragraph = |class: &str, sentences: &[String]| match sentences {
+        [] => String::new(),
+        some => format!("<p class=\"{class}\">{}</p>\n", escape(&some.join(" "))),
+    };
     format!(
         "<section aria-labelledby=\"findings\">\n<h2 id=\"findings\">Findings</h2>\n\
-         <p class=\"lead\">{}</p>\n</section>\n",
-        escape(&sentences)
+         {}{}</section>\n",
+        paragraph("lead alarm", alarms),
+        paragraph("lead", rest)
     )
 }
 

@@ -1,6 +1,6 @@
 //! What readers of a report rely on, checked on the smallest reports that show it.
 
-use super::data::{Better, Column, Format, Heat, Report, Run, Spread, TenantFigures};
+use super::data::{Better, Column, Format, Heat, JobCounts, Report, Run, Spread, TenantFigures};
 use super::{findings, format, html, render, table};
 use expect_test::{Expect, expect};
 
@@ -239,6 +239,25 @@ fn findings_stay_sensible_without_values() {
         "done:neither:count\na 3\nb 4",
         expect!["No column has values that can be ranked."],
     );
+}
+
+#[test]
+fn a_policy_that_rejects_more_than_another_is_best_in_nothing() {
+    let mut report =
+        report("avg_jct:lower:duration used:higher:percent\na 100 0.5\nb 10 0.9\nc 90 0.4");
+    for (run, rejected) in report.runs.iter_mut().zip([0, 6, 0]) {
+        run.jobs = JobCounts { submitted: 10, done: 10 - rejected, rejected };
+    }
+    report.runs[1].rejected_for = vec!["6: too large (job `x` and others)".to_owned()];
+    expect![[r#"
+        b rejected 6 of 10 jobs (60.0 %): 6: too large (job `x` and others).
+        Only those that rejected fewest are called best: the others ran fewer jobs.
+        Figures over so small a part of the jobs say little about the workload.
+        c has the best average job completion time: 1.50 min, 10 % shorter than a (1.67 min).
+        It is behind in used: 40.0 %, where a has 50.0 %."#]]
+    .assert_eq(&findings(&report).join("\n"));
+    assert_eq!(report.best(0), [false, false, true]);
+    assert!(render(&report).contains("<p class=\"lead alarm\">b rejected 6 of 10"), "no alarm");
 }
 
 const HOSTILE: &str = "</script><script>alert('x')</script><img src=x onerror=\"alert(1)\">&";

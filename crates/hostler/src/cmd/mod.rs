@@ -23,6 +23,7 @@ mod predict;
 mod progress;
 mod queue;
 mod rehearse;
+mod rejected;
 mod replay;
 mod reservation;
 mod serve;

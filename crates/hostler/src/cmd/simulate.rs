@@ -1,6 +1,5 @@
 //! `hostler simulate`.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -8,17 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use hostler_core::job::{Ending, Job, Phase};
+use hostler_core::job::Job;
 use hostler_core::metrics::{Metrics, Summary};
 use hostler_core::reason::Reason;
 use hostler_core::record::Record;
 use hostler_core::registry::Registry;
 use hostler_core::state::ClusterState;
-use hostler_core::units::Time;
-use hostler_core::watch::Watch;
 use hostler_sim::run::Log;
 use serde::Serialize;
 
+use super::rejected::{self, Rejected};
 use crate::cli::Simulate;
 use crate::progress::{Bars, Counter};
 use crate::say::say;
@@ -94,30 +92,7 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
         writeln!(out, "{}: {}", result.policy, loaded.words)?;
         writeln!(out, "{}", columns::list(&result, &rejected.lines()))?;
     }
-    Ok(())
-}
-
-/// Jobs that were turned away: how many for each reason, and the first of them.
-#[derive(Default)]
-struct Rejected(BTreeMap<String, (u64, String)>);
-
-impl Watch for Rejected {
-    fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
-        if job.phase == Phase::Done(Ending::Rejected) {
-            let first = || (0, job.spec.name.to_string());
-            self.0.entry(job.reason.kind().to_owned()).or_insert_with(first).0 += 1;
-        }
-    }
-}
-
-impl Rejected {
-    fn lines(&self) -> Vec<String> {
-        let line = |(reason, (count, first)): (&String, &(u64, String))| match count {
-            1 => format!("1: {reason} (job `{first}`)"),
-            _ => format!("{count}: {reason} (job `{first}` and others)"),
-        };
-        self.0.iter().map(line).collect()
-    }
+    rejected::refuse_most([(&*result.policy, rejected::counts(&result.summary))])
 }
 
 /// What a user should know before he believes the numbers.

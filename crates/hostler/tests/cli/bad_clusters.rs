@@ -83,12 +83,12 @@ fn a_node_that_does_not_say_its_gpu_memory_has_that_of_its_model() {
                     a,T4,1,,8000\nb,T4,1,16384,8000\n"
         .to_owned();
     tables.tasks = "job_id,count,gpu_milli,gpu_mem_mib,duration_ms\nbig,1,1000,20000,10000\n\
-                    fits,1,1000,16384,10000\n"
+                    fits,1,1000,16384,10000\nsmall,1,1000,1,10000\n"
         .to_owned();
-    tables.jobs += "big,ada,,0,,\nfits,ada,,0,,\n";
+    tables.jobs += "big,ada,,0,,\nfits,ada,,0,,\nsmall,ada,,0,,\n";
     tables.write(&folder);
     let run = folder.json("simulate --policy fifo --trace trace --json");
-    assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &1.into()));
+    assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &2.into()));
 }
 
 #[test]

@@ -115,6 +115,34 @@ fn intervals_of_a_node_are_failures_between_them() {
     assert_eq!(run["jobs_done"], 1);
 }
 
+/// Two machines; `a` is taken from pool `p` and given to `q` after 100 s.
+#[test]
+fn a_machine_that_moves_to_another_pool_keeps_its_jobs_and_takes_only_those_of_its_pool() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = "node_id,pool,gpu_count,cpu_milli,up_from_s,up_to_s\n\
+                    a,p,2,8000,0,100\na,q,2,8000,100,\nb,q,2,8000,,\n"
+        .to_owned();
+    tables.jobs = "job_id,queue,submit_ms\nlong,p,0\nsecond,p,1000\nwide,q,2000\n\
+                   small,q,120000\nfree,,130000\n"
+        .to_owned();
+    tables.tasks = "job_id,count,gpu_milli,duration_ms\nlong,1,1000,300000\nsecond,1,1000,50000\n\
+                    wide,2,1000,10000\nsmall,1,1000,5000\nfree,2,2000,1000\n"
+        .to_owned();
+    tables.write(&folder);
+    let line = "simulate --trace trace --policy fifo --set head=skips --json --log log";
+    let run = folder.json(line);
+    // Nobody begins again; `wide` runs on `b` at once though `a` has room, `free` where both are.
+    assert_eq!((&run["restarts"], &run["jobs_done"]), (&0.into(), &5.into()));
+    assert_eq!(run["lost_work_s"], 0.0);
+    let jct = 300.0 + 50.0 + 10.0 + 5.0 + (300.0 - 130.0 + 1.0);
+    assert_eq!(run["avg_jct_s"], jct / 5.0);
+    // A job of a pool that has no machine any more can never run.
+    folder.write("trace/jobs.csv", &tables.jobs.replace("second,p,1000", "second,p,101000"));
+    let run = folder.json("simulate --trace trace --policy fifo --set head=skips --json");
+    assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &4.into()));
+}
+
 #[test]
 fn jobs_are_named_when_their_node_never_comes_back() {
     let folder = Folder::new();
@@ -147,6 +175,9 @@ fn what_can_never_run_is_rejected_and_counted() {
     let folder = Folder::new();
     Tables::new()
         .plain_job("runs", 0)
+        .plain_job("runs-too", 0)
+        .plain_job("and-this", 0)
+        .plain_job("and-that", 0)
         .job("no-such-model", 0, "1,1000,H200,1000,10000,")
         .job("too-many-gpus", 0, "1,3000,,1000,10000,")
         .job("too-many-tasks", 0, "3,1000,,1000,10000,")
@@ -157,7 +188,7 @@ fn what_can_never_run_is_rejected_and_counted() {
         let line = format!("simulate --trace trace --json --policy {}", def.kind);
         let run = folder.json(&line);
         assert_eq!(run["jobs_rejected"], 4, "{}", def.kind);
-        assert_eq!(run["jobs_done"], 2, "{}", def.kind);
+        assert_eq!(run["jobs_done"], 5, "{}", def.kind);
         assert_eq!(run["jobs_unfinished"], 0, "{}", def.kind);
     }
     let list = folder.run("simulate --trace trace --policy fifo").ok().stdout;
