@@ -119,6 +119,7 @@ pub struct Compare {
 Examples:
   hostler simulate --policy fifo
   hostler simulate --trace T --cluster C --policy sjf --set preempt=true --json
+  hostler simulate --policy fifo --scenario failures.toml --best-interval
   hostler simulate --policy srtf --log run.jsonl && hostler replay run.jsonl --check")]
 pub struct Simulate {
     #[command(flatten)]
@@ -129,6 +130,11 @@ pub struct Simulate {
     /// A setting of the policy; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Find out how often jobs should save by themselves: simulate with intervals around what the
+    /// formula of Young and Daly says, and tell which takes least GPU time. Needs a scenario with
+    /// `save_secs` and `[failures]`.
+    #[arg(long, conflicts_with = "log")]
+    pub best_interval: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use hostler_core::policy::PolicyError;
 use hostler_core::predict::EstimateSource;
+use hostler_core::units::Span;
 use hostler_predict::{Lesson, ModelFile};
 use hostler_sim::history;
 use hostler_sim::lower::{Gaps, Workload};
@@ -53,6 +54,11 @@ impl Site {
 }
 
 impl Loaded {
+    /// Mean time between failures of a machine, where they come by chance.
+    pub fn time_between_failures(&self) -> Option<Span> {
+        self.site.scenarios.last().and_then(|(_, last)| last.time_between_failures())
+    }
+
     /// The same jobs, submitted so that this load is offered.
     pub fn at_load(&self, load: f64) -> Result<Workload> {
         // Run times that follow from steps are in these tables already.

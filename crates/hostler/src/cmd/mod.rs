@@ -9,6 +9,7 @@ mod completions;
 mod doctor;
 mod explain;
 pub mod interact;
+mod interval;
 mod job_user;
 mod loads;
 mod log;

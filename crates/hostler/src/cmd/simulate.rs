@@ -16,6 +16,7 @@ use hostler_core::state::ClusterState;
 use hostler_sim::run::Log;
 use serde::Serialize;
 
+use super::interval;
 use super::rejected::{self, Rejected};
 use crate::cli::Simulate;
 use crate::progress::{Bars, Counter};
@@ -59,6 +60,9 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     let chosen = Chosen::new(registry, &args.policy, args.set.iter().map(String::as_str))?;
     input::check_estimates([&chosen], &args.input)?;
     let loaded = input::load(&args.input)?;
+    if args.best_interval {
+        return interval::run(args, &chosen, loaded);
+    }
     let sink = args.log.as_deref().map(|path| LogFile::create(path, args.force)).transpose()?;
     let log = sink.as_ref().map(|sink| sink.log(&chosen));
     let bar = Bars::new(0).jobs(&chosen.def.kind, loaded.workload.job_count() as u64);
