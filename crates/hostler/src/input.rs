@@ -54,6 +54,11 @@ impl Site {
 }
 
 impl Loaded {
+    /// The load that the jobs offer as they are submitted.
+    pub fn load(&self) -> f64 {
+        trace::runnable_load(self.workload.trace(), &self.site.cluster).max()
+    }
+
     /// Mean time between failures of a machine, where they come by chance.
     pub fn time_between_failures(&self) -> Option<Span> {
         self.site.scenarios.last().and_then(|(_, last)| last.time_between_failures())
@@ -85,10 +90,10 @@ pub fn load(input: &Input) -> Result<Loaded> {
     let scenario = input.scenario.as_deref().map(read_scenario).transpose()?;
     let table = throughputs(input, scenario.as_ref())?;
     let model = input.estimates.as_deref().map(read_model).transpose()?;
-    // The example's speeds hold under every scenario, unless that has others.
     let own = input.is_example().then(|| (PathBuf::from("example"), example::scenario()));
-    let mut scenarios: Vec<(PathBuf, Scenario)> =
-        own.into_iter().chain(input.scenario.clone().zip(scenario)).collect();
+    // A scenario says all that a trace does not: nothing of the example's own is left then.
+    let chosen = input.scenario.clone().zip(scenario).or(own);
+    let mut scenarios: Vec<(PathBuf, Scenario)> = chosen.into_iter().collect();
     if let Some(pairs) = input.pairs {
         // The last one says what policies know.
         let (path, last) =

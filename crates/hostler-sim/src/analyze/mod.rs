@@ -24,7 +24,7 @@ use std::path::Path;
 pub use figure::{Fact, Figure, FigureTable, Finding, TableRow};
 pub use input::{Input, Source};
 use serde::Serialize;
-pub use simulator::{JobSimulator, JobWait, Rank, Simulated, SimulatedCluster};
+pub use simulator::{JobSimulator, JobWait, PER_MINUTE, Rank, Simulated, SimulatedCluster};
 
 use crate::trace::ImportOptions;
 use crate::trace::import::importer;

@@ -319,6 +319,81 @@ fn short_tasks_that_wait_longer_than_they_run_are_counted() {
     assert_eq!(facts(&analysis, "wait-gpu"), expected);
 }
 
+/// All sentences, one per line.
+fn findings(analysis: &Analysis) -> String {
+    analysis.findings.iter().map(|finding| format!("{}\n", finding.text)).collect()
+}
+
+/// Days of the clock from 10:30 on: ten tasks in the hour from 12, twenty in all others, one every
+/// three minutes.
+fn hourly(meta: &[(&str, &str)]) -> Folder {
+    let (mut jobs, mut tasks) = ("job_id,submit_ms\n".to_owned(), "job_id,count\n".to_owned());
+    for slot in 0..4 * 24 * 20 {
+        let minute = 630 + slot * 3;
+        if minute / 60 % 24 == 12 && slot % 2 == 0 {
+            continue;
+        }
+        jobs += &format!("j{slot},{}\n", slot * 180_000);
+        tasks += &format!("j{slot},1\n");
+    }
+    Folder::new(&[&[("jobs.csv", jobs.as_str()), ("tasks.csv", &tasks)], meta].concat())
+}
+
+#[test]
+fn hours_of_the_day_are_those_of_the_clock_where_it_is_known() {
+    let meta = "time_origin = '2020-05-04T10:30:00Z'\ntime_zone = 'not stated, read as UTC'\n";
+    let known = findings(&analysed(hourly(&[("meta.toml", meta)]).0.path()));
+    assert!(
+        known.contains("The quietest hour of the day has 50.0 % of the busiest (n ="),
+        "{known}"
+    );
+    // From the first submission on, the quiet hour is part of two: 15 and 15 of 20.
+    let unknown = findings(&analysed(hourly(&[]).0.path()));
+    let told = "The quietest hour of a day has 75.0 % of the busiest, counted from the first \
+                submission: the tables do not say at which hour that was (n =";
+    assert!(unknown.contains(told), "{unknown}");
+}
+
+#[test]
+fn a_handful_of_tasks_makes_no_finding() {
+    let folder = Folder::new(&[
+        ("jobs.csv", "job_id,user,submit_ms\na,u,0\nb,v,0\n"),
+        (
+            "tasks.csv",
+            "job_id,count,gpu_milli,start_ms,end_ms\na,2,500,60000,100000\nb,1,1000,1,9\n",
+        ),
+    ]);
+    assert_eq!(findings(&analysed(folder.0.path())), "");
+}
+
+/// Thirty tasks without a user, of which six failed and twenty still run; those that name no GPU
+/// type wait longest.
+#[test]
+fn findings_say_what_they_leave_out() {
+    let (mut jobs, mut tasks) = (
+        "job_id,submit_ms,status_in_trace\n".to_owned(),
+        "job_id,count,gpu_milli,gpu_models,start_ms,end_ms\n".to_owned(),
+    );
+    for at in 0..120 {
+        let status = ["Failed", "Running", "Running", "Completed"][at % 4];
+        let (model, wait) = [("T4", 10), ("V100", 20), ("", 90)][at % 3];
+        let (submit, end) = (at * 1000, at * 1000 + 200_000);
+        jobs += &format!("j{at},{submit},{status}\n");
+        tasks += &format!("j{at},1,1000,{model},{},{end}\n", submit + wait * 1000);
+    }
+    let folder = Folder::new(&[("jobs.csv", &jobs), ("tasks.csv", &tasks)]);
+    let analysis = analysed(folder.0.path());
+    let told = findings(&analysis);
+    let ended = "50.0 % of the tasks that ended did not complete; 60 more had not ended when the \
+                 record did, or do not say (n = 60).";
+    assert!(told.contains(ended), "{told}");
+    let queue = "The longest queue is that for `V100`: one in ten waits over 20.0 s (n = 40).";
+    assert!(told.contains(queue), "{told}");
+    let predicted = facts(&analysis, "predictor");
+    assert!(predicted.contains("within_25_all "), "{predicted}");
+    assert!(!predicted.contains("user"), "{predicted}");
+}
+
 /// The failed attempt of w1 counts as a row and for the start of its task, not as an instance.
 #[test]
 fn waits_and_rows_follow_the_published_joins() {

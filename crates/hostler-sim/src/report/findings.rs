@@ -6,6 +6,8 @@
 use super::data::{Better, Column, Format, JobCounts, Report, Run};
 use super::format;
 
+/// Fewer finished jobs than these make no finding.
+const JOBS_MIN: u64 = 20;
 /// Differences below this share are called a tie.
 const NOTABLE: f64 = 0.01;
 /// What the winner gave up is worth a sentence from this share on.
@@ -20,6 +22,11 @@ pub fn findings(report: &Report) -> Vec<String> {
     let finished = |run: &Run| run.jobs.submitted == 0 || run.jobs.done > 0;
     if !report.runs.is_empty() && !report.runs.iter().any(finished) {
         sentences.push("No job finished, so there is nothing to compare.".to_owned());
+        return sentences;
+    }
+    let most = report.runs.iter().map(|run| run.jobs.done).max().unwrap_or(0);
+    if (1..JOBS_MIN).contains(&most) {
+        sentences.push(format!("Only {most} jobs finished: too few to tell policies apart by."));
         return sentences;
     }
     sentences.extend(differences(report));

@@ -12,13 +12,16 @@ use super::data::{Column, Format, Report, Run};
 use super::findings::rejections;
 use super::html::{self, escape};
 use super::page::{NEEDS_SCRIPT, header, notes, opening, select, table_of};
-use super::{growth, table};
+use super::{format, growth, table};
 
 /// Shorter times are drawn at the lower edge of a logarithmic axis.
 const SHORTEST_SECS: f64 = 1.0;
 
 /// Values further apart than by this factor are first shown on a logarithmic axis.
 const WIDE: f64 = 20.0;
+
+/// Jobs that wait less than this part of their time do not queue.
+const QUIET: f64 = 0.01;
 
 /// Everything a report over loads shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +32,10 @@ pub struct LoadReport {
     pub loads: Vec<f64>,
     /// By load and policy: one value for each measure.
     pub values: Vec<Vec<Vec<Option<f64>>>>,
+    /// By load: seconds from the first submission to the last.
+    pub arrivals_s: Vec<f64>,
+    /// How long jobs run, where each counts by its work.
+    pub run_s: f64,
 }
 
 impl LoadReport {
@@ -74,7 +81,30 @@ impl LoadReport {
         let finding = |(at, column)| growth::finding(column, &self.measure(at), &self.loads);
         let mut sentences = rejections(&self.about);
         sentences.extend(columns.filter_map(finding));
+        sentences.extend(self.quiet());
         sentences
+    }
+
+    /// Loads that should fill the cluster and under which nobody waits, and why.
+    pub fn quiet(&self) -> Option<String> {
+        let measure = |key: &str| self.about.columns.iter().position(|column| column.key == key);
+        let (jct, wait) = (measure("avg_jct")?, measure("avg_wait")?);
+        let waits = |load: usize, policy: usize| {
+            let of = self.value(load, policy, wait).zip(self.value(load, policy, jct));
+            of.is_some_and(|(wait, jct)| wait >= QUIET * jct)
+        };
+        let nobody = |load: &usize| !(0..self.about.runs.len()).any(|run| waits(*load, run));
+        let mut full = (0..self.loads.len()).filter(|load| self.loads[*load] >= 1.0);
+        let quiet = full.rfind(nobody)?;
+        let arrivals = format::value(*self.arrivals_s.get(quiet)?, Format::Duration);
+        let run = format::value(self.run_s, Format::Duration);
+        Some(format!(
+            "At load {} hardly anything queues: under every policy jobs wait less than {} of their \
+             time. They all come within {arrivals} and run {run}, weighted by work, so that most \
+             of it is done when nobody comes any more.",
+            self.loads[quiet],
+            format::value(QUIET, Format::Percent),
+        ))
     }
 }
 
@@ -207,7 +237,8 @@ mod tests {
         let runs = rows.iter().map(run).collect();
         let about = Report { columns: vec![column], runs, ..Report::default() };
         let at_load = |load| rows.iter().map(|row| value(load, row)).collect();
-        LoadReport { about, loads: loads.to_vec(), values: (0..loads.len()).map(at_load).collect() }
+        let values = (0..loads.len()).map(at_load).collect();
+        LoadReport { about, loads: loads.to_vec(), values, ..LoadReport::default() }
     }
 
     fn check_finding(text: &str, expected: Expect) {

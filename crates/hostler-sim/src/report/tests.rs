@@ -245,19 +245,29 @@ fn findings_stay_sensible_without_values() {
 fn a_policy_that_rejects_more_than_another_is_best_in_nothing() {
     let mut report =
         report("avg_jct:lower:duration used:higher:percent\na 100 0.5\nb 10 0.9\nc 90 0.4");
-    for (run, rejected) in report.runs.iter_mut().zip([0, 6, 0]) {
-        run.jobs = JobCounts { submitted: 10, done: 10 - rejected, rejected };
+    for (run, rejected) in report.runs.iter_mut().zip([0, 60, 0]) {
+        run.jobs = JobCounts { submitted: 100, done: 100 - rejected, rejected };
     }
-    report.runs[1].rejected_for = vec!["6: too large (job `x` and others)".to_owned()];
+    report.runs[1].rejected_for = vec!["60: too large (job `x` and others)".to_owned()];
     expect![[r#"
-        b rejected 6 of 10 jobs (60.0 %): 6: too large (job `x` and others).
+        b rejected 60 of 100 jobs (60.0 %): 60: too large (job `x` and others).
         Only those that rejected fewest are called best: the others ran fewer jobs.
         Figures over so small a part of the jobs say little about the workload.
         c has the best average job completion time: 1.50 min, 10 % shorter than a (1.67 min).
         It is behind in used: 40.0 %, where a has 50.0 %."#]]
     .assert_eq(&findings(&report).join("\n"));
     assert_eq!(report.best(0), [false, false, true]);
-    assert!(render(&report).contains("<p class=\"lead alarm\">b rejected 6 of 10"), "no alarm");
+    assert!(render(&report).contains("<p class=\"lead alarm\">b rejected 60 of 100"), "no alarm");
+}
+
+#[test]
+fn a_handful_of_jobs_makes_no_finding() {
+    let mut report = report("avg_jct:lower:duration\na 100\nb 10");
+    for run in &mut report.runs {
+        run.jobs = JobCounts { submitted: 19, done: 19, rejected: 0 };
+    }
+    expect!["Only 19 jobs finished: too few to tell policies apart by."]
+        .assert_eq(&findings(&report).join("\n"));
 }
 
 const HOSTILE: &str = "</script><script>alert('x')</script><img src=x onerror=\"alert(1)\">&";

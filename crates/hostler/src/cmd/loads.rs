@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use anyhow::Result;
+use hostler_core::id::JobId;
 use hostler_core::metrics::{Metrics, Summary};
 use hostler_sim::lower::Workload;
 use hostler_sim::report::data::{JobCounts, Report, Run};
@@ -54,13 +55,14 @@ pub fn run(
          over finished jobs."
             .to_owned(),
     );
-    let report = report(chosen, loads, &runs, &loaded.words, notes);
+    let report = report(chosen, loads, &runs, loaded, notes);
     let (about, findings) = (&report.about.subtitle, report.findings());
     let words = &loaded.words;
     let json =
         args.json.then(|| json!({ "workload": words, "findings": findings, "loads": points }));
     let alarm = alarm(&report.about);
-    let text = |colour| format!("{about}\n\n{alarm}{}", loads::text(&report, colour));
+    let quiet = report.quiet().map_or_else(String::new, |words| format!("\n{words}\n"));
+    let text = |colour| format!("{about}\n\n{alarm}{}{quiet}", loads::text(&report, colour));
     hand_out(args, &loads::render(&report), json.as_ref(), text)?;
     refuse_most(&report.about)
 }
@@ -173,7 +175,7 @@ fn report(
     chosen: &[Chosen],
     loads: Vec<f64>,
     runs: &[Vec<Outcome>],
-    words: &str,
+    loaded: &Loaded,
     notes: Vec<String>,
 ) -> LoadReport {
     let summaries: Vec<&Summary> =
@@ -198,12 +200,35 @@ fn report(
     };
     let about = Report {
         title: "Hostler: policies over load".to_owned(),
-        subtitle: format!("{words} as submitted"),
+        subtitle: format!("{} as submitted", loaded.words),
         command: command_line(),
         columns: shown.iter().map(|column| columns[*column].clone()).collect(),
         runs: chosen.iter().enumerate().map(policy).collect(),
         notes,
     };
     let values = runs.iter().map(|runs| runs.iter().map(values).collect()).collect();
-    LoadReport { about, loads, values }
+    let (arrivals_s, run_s) = (arrivals(loaded, &loads), run_time(&loaded.workload));
+    LoadReport { about, loads, values, arrivals_s, run_s }
+}
+
+/// Seconds from the first submission to the last, by load.
+fn arrivals(loaded: &Loaded, loads: &[f64]) -> Vec<f64> {
+    let jobs = &loaded.workload.trace().jobs;
+    let (first, last) = (jobs.first(), jobs.last());
+    let span = first.zip(last).map_or(0, |(first, last)| last.submit_ms - first.submit_ms);
+    let (span, present) = (span as f64 / 1000.0, loaded.load());
+    loads.iter().map(|load| span * present / load).collect()
+}
+
+/// Mean run time in seconds, where each job counts by its work.
+fn run_time(workload: &Workload) -> f64 {
+    let (mut work, mut weighted) = (0.0, 0.0);
+    for (at, job) in workload.trace().jobs.iter().enumerate() {
+        let run = workload.truth.run(JobId(at as u32)).secs_f64();
+        let tasks = workload.trace().tasks_of(job).iter();
+        let size = tasks.map(|task| f64::from(task.count) * f64::from(task.gpu_milli.or(0).max(1)));
+        let of_job = run * size.sum::<f64>();
+        (work, weighted) = (work + of_job, weighted + of_job * run);
+    }
+    if work > 0.0 { weighted / work } else { 0.0 }
 }

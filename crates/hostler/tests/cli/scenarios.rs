@@ -104,3 +104,16 @@ fn the_best_interval_between_saves_is_about_that_of_the_formula() {
     folder.write("s.toml", failures);
     folder.run(line).fails(1, &["saving takes no time here"]);
 }
+
+#[test]
+fn nothing_of_the_examples_own_speeds_is_left_under_a_scenario() {
+    let folder = Folder::new();
+    folder.write("plain.toml", "");
+    let hours = |line: &str| {
+        let run = folder.json(&format!("simulate --policy fifo --json {line}"));
+        run["gpu_hours"].as_f64().expect("a number")
+    };
+    let (own, plain) = (hours(""), hours("--scenario plain.toml"));
+    // At one speed on every GPU nothing takes longer than on the fastest.
+    assert!(plain < 0.9 * own, "{plain} of {own} GPU hours");
+}

@@ -74,6 +74,9 @@ pub const ALL: [&Def; 27] = [
     &simulator::SCHEDULE,
 ];
 
+/// Name of those that name none.
+const ANY: &str = "any";
+
 /// Ascending values by name; names in order.
 fn by_name<'a>(
     input: &Input,
@@ -85,7 +88,7 @@ fn by_name<'a>(
     }
     let named = by_id.into_iter().map(|(id, mut values)| {
         values.sort_unstable_by(f64::total_cmp);
-        let name = if id.is_empty() { "none" } else { input.str(id) };
+        let name = if id.is_empty() { ANY } else { input.str(id) };
         (name.to_owned(), values)
     });
     named.collect()
