@@ -277,7 +277,7 @@ mod tests {
         check_finding(
             "fifo 100 1000\nsjf 120 0",
             expect![
-                "sjf cuts the mean waiting time of fifo by 100 % at load 2, from 16.7 min to 0.0 min, and is behind it at load 0.5."
+                "sjf cuts the mean waiting time of fifo by 100 % at load 2, from 16.7 min to 0 s, and is behind it at load 0.5."
             ],
         );
         check_finding(
@@ -288,7 +288,7 @@ mod tests {
         );
         check_finding(
             "fifo 0 0\nsjf 0 0",
-            expect!["No policy has a notably lower mean waiting time than fifo at load 2: 0.0 s."],
+            expect!["No policy has a notably lower mean waiting time than fifo at load 2: 0 s."],
         );
         check_finding(
             "fifo 60 7200",

@@ -165,13 +165,19 @@ fn durations_of_one_column_share_a_unit_unless_too_far_apart() {
         written(&[60.0, 5_000_000.0]),
         written(&[90_000.0]),
         written(&[-7_200.0]),
+        written(&[0.0, 3_600.0 * 30.0, 3_600.0 * 40.0]),
+        written(&[200.0, 3_600.0, 3_600.0 * 40.0]),
+        written(&[0.002, 0.04, 86_400.0]),
     ];
     expect![[r#"
-        0.00 s | 0.50 s | 12.00 s
+        0 s | 0.50 s | 12.00 s
         0.86 h | 3.19 h | 8.61 h
         60.0 s | 57.9 d
         25.0 h
-        -2.0 h"#]]
+        -2.0 h
+        0 s | 30.0 h | 40.0 h
+        3.3 min | 60.0 min | 40.0 h
+        2.00 ms | 40.0 ms | 24.0 h"#]]
     .assert_eq(&texts.join("\n"));
 }
 

@@ -83,6 +83,26 @@ fn a_cluster_is_a_toml_file_a_table_or_a_folder() {
 }
 
 #[test]
+fn a_machine_may_have_as_many_gpus_as_a_rack() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = tables.nodes.replace("V100,2,8000", "GB200,72,80000");
+    tables = tables.job("most", 0, "1,70000,,1000,10000,").job("all", 0, "1,72000,,1000,10000,");
+    tables.plain_job("one", 0).write(&folder);
+    let run = folder.json("simulate --trace trace --policy fifo --set head=skips --json");
+    assert_eq!((&run["jobs_done"], &run["makespan_s"]), (&3.into(), &20.0.into()));
+}
+
+#[test]
+fn jobs_that_fail_are_counted_in_the_list() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).plain_job("b", 0).write(&folder);
+    folder.write("s.toml", "[[fault]]\nkind = 'start-fails'\njob = 'a'\ntimes = 1000\n");
+    let list = folder.quiet("simulate --trace trace --policy fifo --scenario s.toml");
+    assert!(list.contains("\n  failed      1 of 2 jobs\n"), "{list}");
+}
+
+#[test]
 fn a_priority_is_a_name_or_a_number() {
     let folder = Folder::new();
     let mut tables = Tables::new();

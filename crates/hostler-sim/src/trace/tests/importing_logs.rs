@@ -92,7 +92,14 @@ fn openb_machines_come_from_the_list_beside_the_pods() {
             (importer.name, imported.trace.nodes.len(), imported.files.len()),
             ("openb", 1, 2)
         );
+        assert!(imported.noted.is_empty(), "{:?}", imported.noted);
     }
+    // A folder with other lists beside the default one says so.
+    scratch.write("openb_pod_list_cpu250.csv", PODS);
+    let importer = importer(None, scratch.0.path()).unwrap();
+    let imported =
+        (importer.import)(scratch.0.path(), &ImportOptions::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(imported.noted["another list of pods is there; name its file to read it"], 1);
 }
 
 #[test]
