@@ -15,7 +15,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::agent::progress::gpu_milli;
@@ -115,10 +115,12 @@ pub struct Compare {
 /// Ends with exit code 3 when half of the jobs or more were rejected, because they can never run on
 /// the cluster.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("written").args(["log", "jobs"]).multiple(true)))]
 #[command(after_help = "\
 Examples:
   hostler simulate --policy fifo
   hostler simulate --trace T --cluster C --policy sjf --set preempt=true --json
+  hostler simulate --policy sjf --jobs jobs.csv
   hostler simulate --policy fifo --scenario failures.toml --best-interval
   hostler simulate --policy srtf --log run.jsonl && hostler replay run.jsonl --check")]
 pub struct Simulate {
@@ -141,8 +143,12 @@ pub struct Simulate {
     /// Keep the log of facts and decisions as JSON lines.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Write the log over a file that is there.
-    #[arg(long, requires = "log")]
+    /// Write what became of each job to a CSV table: when it was submitted, started and ended, how
+    /// long it waited and ran, where, and what it lost.
+    #[arg(long, value_name = "FILE", conflicts_with = "best_interval")]
+    pub jobs: Option<PathBuf>,
+    /// Write the log or the table over a file that is there.
+    #[arg(long, requires = "written")]
     pub force: bool,
 }
 
@@ -211,11 +217,15 @@ impl From<Pairs> for PairSource {
 Examples:
   hostler analyze mine/
   hostler analyze cluster-trace-gpu-v2020/data/ --out pai.html
+  hostler analyze november/ --against october/
   hostler analyze mine/ --json > figures.json
   hostler analyze pai_job_duration_estimate_100K.csv")]
 pub struct Analyze {
     /// Folder of native or PAI tables, packed or not; or a CSV of the PAI job simulator.
     pub dir: PathBuf,
+    /// An earlier workload, of any such form: every figure that both allow is shown of both.
+    #[arg(long, value_name = "DIR")]
+    pub against: Option<PathBuf>,
     /// Where the report goes.
     #[arg(long, value_name = "FILE", default_value = "hostler-analysis.html")]
     pub out: PathBuf,

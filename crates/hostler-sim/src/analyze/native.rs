@@ -78,6 +78,7 @@ fn task(trace: &Trace, number_of_job: u32, job: &JobRow, task: &TaskRow) -> Task
     Task {
         job: number_of_job,
         user: job.user,
+        queue: job.queue,
         group: job.group_tag,
         workload: job.workload,
         gpu_type: if alone { task.gpu_models } else { TextId::EMPTY },

@@ -95,7 +95,7 @@ fn what_is_missing_is_named_and_the_rest_computed() {
     .assert_eq(&lines.concat());
     let text = analysis.text();
     assert!(text.contains("machine-use: not computed: needs"), "{text}");
-    assert!(analysis.html("hostler analyze").contains("not computed: needs"));
+    assert!(analysis.html("hostler analyze", None).contains("not computed: needs"));
 }
 
 const MACHINES: &str = "m1,V100,10,100,2\nm2,CPU,10,100,0\n";
@@ -394,6 +394,34 @@ fn findings_say_what_they_leave_out() {
     assert!(!predicted.contains("user"), "{predicted}");
 }
 
+/// Twenty-five tasks of an hour on two GPUs in a queue that fails, as many of half an hour in one
+/// that completes.
+#[test]
+fn who_waits_and_whose_work_comes_to_nothing_is_told_by_queue() {
+    let (mut jobs, mut tasks) = (
+        "job_id,user,queue,submit_ms,status_in_trace\n".to_owned(),
+        "job_id,count,gpu_milli,start_ms,end_ms\n".to_owned(),
+    );
+    for at in 0..25 {
+        jobs += &format!("f{at},ada,bad,0,Failed\nc{at},bob,good,0,Completed\n");
+        tasks += &format!("f{at},2,1000,60000,3660000\nc{at},1,1000,0,1800000\n");
+    }
+    let folder = Folder::new(&[("jobs.csv", &jobs), ("tasks.csv", &tasks)]);
+    let analysis = analysed(folder.0.path());
+    let table = &analysis.figure("who").unwrap().tables[0];
+    let rows: Vec<String> = table.rows.iter().map(|row| format!("{} {:?}", row.0, row.1)).collect();
+    assert_eq!(rows, ["bad [25.0, 50.0, 1.0, 60.0, 60.0]", "good [25.0, 12.5, 0.0, 0.0, 0.0]"]);
+    let told = findings(&analysis);
+    let most = "Of the GPU hours of tasks that did not complete, 100.0 % are those of queue `bad` \
+                (n = 25).";
+    assert!(told.contains(most), "{told}");
+    assert!(
+        analysis
+            .html("x", None)
+            .contains("<li><a href=\"#who\">Who asks, waits and fails</a></li>")
+    );
+}
+
 /// The failed attempt of w1 counts as a row and for the start of its task, not as an instance.
 #[test]
 fn waits_and_rows_follow_the_published_joins() {
@@ -464,7 +492,7 @@ fn any_bytes_are_read_or_refused_but_never_panic() {
         if let Ok(input) = read(folder.0.path(), &mut |_, _| {}) {
             let analysis = analyze(&input, &mut |_, _| {});
             assert!(!analysis.text().is_empty());
-            assert!(analysis.html("x").starts_with("<!doctype html>"));
+            assert!(analysis.html("x", None).starts_with("<!doctype html>"));
         }
     }
     let cut = Folder::new(&[("pai_task_table.csv.gz", "no gzip")]);

@@ -98,7 +98,16 @@ pub struct Run {
     #[serde(default)]
     pub rejected_for: Vec<String>,
     /// Account of every tenant.
-    pub tenants: Vec<TenantFigures>,
+    pub tenants: Vec<GroupFigures>,
+    /// Account of every queue; empty where there are none.
+    #[serde(default)]
+    pub queues: Vec<GroupFigures>,
+    /// Account of every GPU model, of the jobs that it gave most GPU time.
+    #[serde(default)]
+    pub models: Vec<GroupFigures>,
+    /// What it changes for each job against the first run; none of that itself.
+    #[serde(default)]
+    pub changes: Option<Changes>,
     /// Allocation of every machine over time.
     pub heat: Heat,
 }
@@ -154,15 +163,49 @@ pub struct Series {
     pub saved: Vec<f64>,
 }
 
-/// Account of one tenant.
+/// What a run changes for each job against another, over jobs that finished in both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct TenantFigures {
-    /// Name of the tenant.
+pub struct Changes {
+    /// Jobs that finished in both.
+    pub jobs: u64,
+    /// Those of them that are done sooner, by a second or more.
+    pub sooner: u64,
+    /// Those that are done later, by a second or more.
+    pub later: u64,
+    /// Half of them are done sooner by more, or later by less, than this.
+    pub median_s: f64,
+    /// Jobs that gain most.
+    pub most_sooner: Vec<Changed>,
+    /// Jobs that lose most.
+    pub most_later: Vec<Changed>,
+}
+
+/// What became of one job in two runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Its name.
+    pub job: String,
+    /// Seconds to completion in the first run.
+    pub before_s: f64,
+    /// The same in the other.
+    pub after_s: f64,
+}
+
+/// Account of jobs that have a tenant, a queue or a GPU model in common.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupFigures {
+    /// What they have in common.
     pub name: String,
-    /// Jobs submitted.
+    /// Jobs that did their work.
     pub jobs: u64,
     /// GPU hours received.
     pub gpu_hours: f64,
+    /// GPU hours of work that was thrown away.
+    #[serde(default)]
+    pub lost_gpu_hours: f64,
+    /// Time without resources, over all of them.
+    #[serde(default)]
+    pub waited_s: f64,
     /// Mean time from submission to completion.
     pub avg_jct_s: f64,
     /// Mean time from submission to first start.

@@ -11,7 +11,7 @@ use super::chart::{Axis, Chart, ChartShape, Line, LineChart, Scale};
 use super::data::{Column, Format, Report, Run};
 use super::findings::rejections;
 use super::html::{self, escape};
-use super::page::{NEEDS_SCRIPT, header, notes, opening, select, table_of};
+use super::page::{NEEDS_SCRIPT, contents, header, notes, opening, select, table_of};
 use super::{format, growth, table};
 
 /// Shorter times are drawn at the lower edge of a logarithmic axis.
@@ -125,7 +125,8 @@ pub fn render(report: &LoadReport) -> String {
 fn body(report: &LoadReport) -> String {
     let labels = report.about.labels();
     let sections = [summary(report), curves(report), tables(report), notes(&report.about, &labels)];
-    format!("{}<main>\n{}</main>", header(&report.about), sections.concat())
+    let sections = sections.concat();
+    format!("{}<main>\n{}{sections}</main>", header(&report.about), contents(&sections))
 }
 
 fn summary(report: &LoadReport) -> String {

@@ -13,6 +13,7 @@ use hostler_core::reason::Reason;
 use hostler_core::record::Record;
 use hostler_core::registry::Registry;
 use hostler_core::state::ClusterState;
+use hostler_sim::jobs::{self, JobTable};
 use hostler_sim::run::Log;
 use serde::Serialize;
 
@@ -66,7 +67,10 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     let sink = args.log.as_deref().map(|path| LogFile::create(path, args.force)).transpose()?;
     let log = sink.as_ref().map(|sink| sink.log(&chosen));
     let bar = Bars::new(0).jobs(&chosen.def.kind, loaded.workload.job_count() as u64);
-    let watch = ((Metrics::default(), Rejected::default()), Counter::new(bar.clone()));
+    // What cannot be written is told before anything is simulated.
+    let table = args.jobs.as_deref().map(|path| create(path, args.force)).transpose()?;
+    let counted = (JobTable::new(table.is_some()), Counter::new(bar.clone()));
+    let watch = ((Metrics::default(), Rejected::default()), counted);
     let started = Instant::now();
     let finished = super::simulated(&chosen, &loaded.workload, watch, log)?;
     let wall_s = started.elapsed().as_secs_f64();
@@ -76,7 +80,13 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     }
     warnings(&finished.state, &chosen).iter().for_each(say);
     let (solves, fallbacks) = finished.state.solves();
-    let ((metrics, rejected), _) = finished.watch;
+    let ((metrics, rejected), (lines, _)) = finished.watch;
+    if let Some(mut file) = table {
+        let lines = lines.finish(&finished.state);
+        let written = jobs::write_csv(&lines, &loaded.workload, &mut file);
+        let path = args.jobs.as_deref().unwrap_or(Path::new("")).display();
+        written.with_context(|| format!("cannot write `{path}`"))?;
+    }
     let mut summary = metrics.summary(&finished.state);
     summary.contention = finished.contention;
     let result = RunJson {

@@ -75,6 +75,25 @@ fn a_comparison_with_other_arrivals_says_so() {
 }
 
 #[test]
+fn two_workloads_are_shown_side_by_side() {
+    let folder = Folder::new();
+    for (name, jobs) in [("before", 100), ("now", 150)] {
+        folder.quiet(&format!("trace gen pai-like --jobs {jobs} --seed 7 --out {name}"));
+    }
+    let ran = folder.run("analyze now --against before").ok();
+    assert!(ran.stdout.starts_with("before: before: 100 jobs"), "{}", ran.stdout);
+    let tasks = ran.stdout.lines().find(|line| line.trim_start().starts_with("tasks with a run"));
+    let words: Vec<&str> = tasks.expect("a line").split_whitespace().skip(5).collect();
+    assert_eq!(words, ["100", "150", "+50", "%"]);
+    let page = folder.text("hostler-analysis.html");
+    assert!(page.contains("<h2 id=\"against\">Before and now</h2>"), "no section");
+    let both = folder.json("analyze now --against before --json");
+    assert_eq!(fact(&both["before"], "runtime", "with_times"), 100.0);
+    assert_eq!(fact(&both["now"], "runtime", "with_times"), 150.0);
+    folder.run("analyze now --against missing").fails(1, &["missing"]);
+}
+
+#[test]
 fn what_is_no_trace_is_refused() {
     let folder = Folder::new();
     folder.run("analyze missing").fails(1, &["missing"]);

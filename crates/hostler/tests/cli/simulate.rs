@@ -223,6 +223,35 @@ fn what_can_never_run_is_rejected_and_counted() {
     }
 }
 
+/// Two jobs on one of two GPUs each, one that waits for both, and one that never runs.
+#[test]
+fn the_table_of_jobs_has_a_line_for_each() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.jobs = "job_id,user,queue,submit_ms\na,ada,q,0\n\"b,c\",bob,,0\nwide,ada,q,1000\n\
+                   never,ada,q,2000\n"
+        .to_owned();
+    tables.tasks += "a,1,1000,,1000,10000,\n\"b,c\",1,500,,1000,36000,\nwide,1,2000,,1000,1000,\n\
+                     never,9,1000,,1000,1000,\n";
+    tables.write(&folder);
+    folder.run("simulate --trace trace --policy fifo --jobs jobs.csv").ok();
+    let table = folder.text("jobs.csv");
+    let hours = |secs: f64| (secs / 3600.0).to_string();
+    let lines: Vec<String> = vec![
+        "job_id,user,queue,gpus,submit_s,start_s,end_s,wait_s,run_s,jct_s,gpu_model,gpu_hours,\
+         lost_gpu_hours,restarts,preemptions,ending"
+            .to_owned(),
+        format!("a,ada,q,1,0,0,10,0,10,10,V100,{},0,0,0,finished", hours(10.0)),
+        format!("\"b,c\",bob,,0.5,0,0,36,0,36,36,V100,{},0,0,0,finished", hours(18.0)),
+        format!("wide,ada,q,2,1,36,37,35,1,36,V100,{},0,0,0,finished", hours(2.0)),
+        "never,ada,q,9,2,,2,0,0,,,0,0,0,0,rejected".to_owned(),
+    ];
+    assert_eq!(table.lines().collect::<Vec<_>>(), lines);
+    let again = folder.run("simulate --trace trace --policy fifo --jobs jobs.csv");
+    again.fails(1, &["`jobs.csv` is there already", "--force"]);
+    folder.run("simulate --trace trace --policy fifo --jobs jobs.csv --force").ok();
+}
+
 #[test]
 fn an_unknown_policy_or_setting_is_a_usage_error() {
     let folder = Folder::new();

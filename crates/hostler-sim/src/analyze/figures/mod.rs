@@ -19,6 +19,7 @@ mod simulator;
 mod submissions;
 mod users;
 mod waits;
+mod who;
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub struct Def {
 }
 
 /// Every figure.
-pub const ALL: [&Def; 27] = [
+pub const ALL: [&Def; 28] = [
     &requests::USE,
     &requests::ASKED,
     &sharing::SHARING_SAVED,
@@ -64,6 +65,7 @@ pub const ALL: [&Def; 27] = [
     &network::NETWORK,
     &delayed::DELAYED,
     &colocated::COLOCATED,
+    &who::WHO,
     &users::TASKS_PER_USER,
     &submissions::SUBMISSIONS,
     &submissions::REQUESTED,
