@@ -29,7 +29,6 @@ pub struct JobLine {
     ending: Option<Ending>,
     wait: Span,
     ran: Span,
-    lost: Span,
     /// GPU time, and the part of it that was thrown away, in device-microseconds.
     gpu_time: u64,
     lost_gpu_time: u64,
@@ -84,7 +83,6 @@ impl JobLine {
             ending: if let Phase::Done(ending) = job.phase { Some(ending) } else { None },
             wait: ledger.waited,
             ran: ledger.ran,
-            lost,
             gpu_time,
             lost_gpu_time: (u128::from(gpu_time) * u128::from(lost.0) / all) as u64,
             model: most.map(|(model, _)| model),

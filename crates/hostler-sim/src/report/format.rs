@@ -2,8 +2,8 @@
 //!
 //! The rule for units: one column is written in one unit with one number of decimals, so that its
 //! values can be compared by eye, unless that would leave a value with less than two digits; then
-//! each is written in its own. No time at all is `0 s` in any column. Not for axes: the page's script
-//! writes those.
+//! each is written in its own. No time at all is `0 s` in any column. Not for axes: the page's
+//! script writes those.
 
 use super::data::Format;
 

@@ -158,7 +158,7 @@ fn a_machine_that_moves_to_another_pool_keeps_its_jobs_and_takes_only_those_of_i
     let jct = 300.0 + 50.0 + 10.0 + 5.0 + (300.0 - 130.0 + 1.0);
     assert_eq!(run["avg_jct_s"], jct / 5.0);
     // A job of a pool that has no machine any more can never run.
-    folder.write("trace/jobs.csv", &tables.jobs.replace("second,p,1000", "second,p,101000"));
+    folder.write("trace/jobs.csv", tables.jobs.replace("second,p,1000", "second,p,101000"));
     let run = folder.json("simulate --trace trace --policy fifo --set head=skips --json");
     assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &4.into()));
 }
