@@ -245,8 +245,10 @@ fn words(trace: &Trace, cluster: &Cluster) -> String {
     let capacity = cluster.capacity();
     let load = trace::runnable_load(trace, cluster).max();
     let count = |number: u64| hostler_sim::report::format::grouped(number as f64, 0);
+    // A little load is not none.
+    let decimals = if load > 0.0 && load < 0.01 { 4 } else { 2 };
     format!(
-        "{} jobs, {} machines, {} GPUs, load {load:.2}",
+        "{} jobs, {} machines, {} GPUs, load {load:.decimals$}",
         count(trace.jobs.len() as u64),
         count(capacity.nodes),
         count(capacity.gpus),
