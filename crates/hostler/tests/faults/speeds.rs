@@ -204,8 +204,8 @@ fn slow_work_survives_a_preemption_in_reference_time() {
 
 #[test]
 fn saves_that_a_job_makes_by_itself_are_part_of_when_it_is_believed_to_end() {
-    // a works 100 s and saves three times, 4 s each. It is believed to end at 100 x 34 / 30, so that
-    // c, which ends at 107, does not delay b.
+    // a works 100 s and saves three times, 4 s each. It is believed to end at 100 x 34 / 30, so
+    // that c, which ends at 107, does not delay b.
     check(
         "kind = 'fifo-backfill'",
         "
