@@ -411,6 +411,10 @@ fn who_waits_and_whose_work_comes_to_nothing_is_told_by_queue() {
     let table = &analysis.figure("who").unwrap().tables[0];
     let rows: Vec<String> = table.rows.iter().map(|row| format!("{} {:?}", row.0, row.1)).collect();
     assert_eq!(rows, ["bad [25.0, 50.0, 1.0, 60.0, 60.0]", "good [25.0, 12.5, 0.0, 0.0, 0.0]"]);
+    // Where nobody says how tasks ended, no part of them is known to have completed.
+    let silent = jobs.replace("Failed", "").replace("Completed", "");
+    let other = Folder::new(&[("jobs.csv", &silent), ("tasks.csv", &tasks)]);
+    assert!(analysed(other.0.path()).figure("who").unwrap().tables[0].rows[0].1[2].is_nan());
     let told = findings(&analysis);
     let most = "Of the GPU hours of tasks that did not complete, 100.0 % are those of queue `bad` \
                 (n = 25).";

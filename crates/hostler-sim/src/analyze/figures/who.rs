@@ -36,6 +36,8 @@ const KINDS: [Kind; 3] = [
 struct Sums {
     tasks: usize,
     gpu_hours: f64,
+    /// Of tasks that say how they ended.
+    ended_hours: f64,
     wasted_hours: f64,
     waits: Vec<f64>,
 }
@@ -55,8 +57,7 @@ fn compute(input: &Input, figure: &mut Figure) {
         rows.sort_by(|one, other| other.1.gpu_hours.total_cmp(&one.1.gpu_hours));
         figure.fact(plural, plural, rows.len() as f64, Format::Count);
         wasted(figure, name, &rows);
-        let columns =
-            [name, "tasks", "GPU hours", "of that not completed", "mean wait", "P90 wait"];
+        let columns = [name, "tasks", "GPU hours", "not completed", "mean wait", "P90 wait"];
         let formats =
             [Format::Count, Format::Count, Format::Percent, Format::Duration, Format::Duration];
         let rows = rows.into_iter().take(ROWS_MAX).map(|(name, sums)| (name, sums.row()));
@@ -64,7 +65,8 @@ fn compute(input: &Input, figure: &mut Figure) {
     }
     figure.notes.push(
         "GPU hours count what was asked for, while it ran; tasks without a run time or a start \
-         add none, or no wait."
+         add none, or no wait. Not completed is the part of the GPU hours of tasks that say how \
+         they ended."
             .to_owned(),
     );
 }
@@ -75,8 +77,10 @@ impl Sums {
         let hours = task.gpu_or_zero() / 100.0 * f64::from(task.count) * task.run / 3600.0;
         if hours.is_finite() {
             let open = matches!(task.status, Status::Unknown | Status::Running | Status::Waiting);
+            let wasted = !open && task.status != Status::Completed;
             self.gpu_hours += hours;
-            self.wasted_hours += if open || task.status == Status::Completed { 0.0 } else { hours };
+            self.ended_hours += if open { 0.0 } else { hours };
+            self.wasted_hours += if wasted { hours } else { 0.0 };
         }
         if task.wait() >= 0.0 {
             self.waits.push(task.wait());
@@ -85,7 +89,7 @@ impl Sums {
 
     fn row(self) -> Vec<f64> {
         let waits = ascending(self.waits);
-        let wasted = self.wasted_hours / self.gpu_hours;
+        let wasted = self.wasted_hours / self.ended_hours;
         let (middle, high) = (mean(&waits), quantile(&waits, 0.9));
         vec![self.tasks as f64, self.gpu_hours, wasted, middle, high]
     }
