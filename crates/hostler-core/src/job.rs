@@ -12,7 +12,7 @@ use crate::id::{
 };
 use crate::reason::Reason;
 use crate::target::ShareAccounts;
-use crate::units::{Mib, Milli, Span, Time};
+use crate::units::{Mib, Milli, Rate, Span, Time};
 use crate::window::Stay;
 
 /// What a user submits.
@@ -221,6 +221,24 @@ pub struct Checkpoint {
     /// It cannot be saved: stopped, it begins anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub never: bool,
+}
+
+impl Checkpoint {
+    /// Time that the saves take which a job makes by itself during so much work.
+    pub fn pauses(self, work: Span) -> Span {
+        let every = if self.never { Span::ZERO } else { self.every };
+        Span(work.0.checked_div(every.0).unwrap_or(0).saturating_mul(self.save.0))
+    }
+
+    /// Mean speed of a job that goes at `rate` between the saves that it makes by itself.
+    pub fn slowed(self, rate: Rate) -> Rate {
+        if self.never || self.every == Span::ZERO || self.save == Span::ZERO {
+            return rate;
+        }
+        let round = self.every.at(rate) + self.save;
+        let mean = u128::from(self.every.0) * u128::from(Rate::FULL.0) / u128::from(round.0);
+        Rate(u32::try_from(mean).unwrap_or(u32::MAX).max(1))
+    }
 }
 
 /// Whether a job shares GPUs with others.

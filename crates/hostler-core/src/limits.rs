@@ -5,8 +5,8 @@ use crate::units::Span;
 /// GPU models in a catalogue: a set of them fits one machine word.
 pub const MODELS_MAX: usize = 64;
 
-/// GPUs in one node: a node's devices are summarised in one byte each.
-pub const DEVICES_PER_NODE_MAX: usize = 64;
+/// GPUs in one node: a set of them fits two machine words. Racks that are one machine have 72.
+pub const DEVICES_PER_NODE_MAX: usize = 128;
 
 /// Points of a series over time: more than a picture has columns for.
 pub const SERIES_BUCKETS_MAX: usize = 512;

@@ -49,8 +49,9 @@ pub(crate) fn observed(
         _ => Span::ZERO,
     };
     let began = lease.started? + lease.load;
-    let worked = state.now().since(began).saturating_sub(saving);
     let work = (done + lost).saturating_sub(lease.base);
+    let saving = saving + spec.checkpoint.pauses(work);
+    let worked = state.now().since(began).saturating_sub(saving);
     let gpus = lease.placement.gpus();
     if worked < STAY_MIN || gpus == 0 || gpus != spec.gpus() {
         return None;

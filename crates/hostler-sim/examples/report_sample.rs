@@ -3,7 +3,7 @@
 //! `cargo run -p hostler-sim --example report_sample -- report.html 10` shows ten policies; the
 //! numbers are the same every time.
 
-use hostler_sim::report::data::{Better, Column, Format, Heat, Report, Run, Series, TenantFigures};
+use hostler_sim::report::data::{Better, Column, Format, GroupFigures, Heat, Report, Run, Series};
 use hostler_sim::report::{render, table};
 
 const JOBS: usize = 4_000;
@@ -129,12 +129,14 @@ fn series(random: &mut Random, speed: f64) -> Series {
     series
 }
 
-fn tenants(random: &mut Random, speed: f64, tail: f64) -> Vec<TenantFigures> {
-    let tenant = |index: usize, random: &mut Random| TenantFigures {
+fn tenants(random: &mut Random, speed: f64, tail: f64) -> Vec<GroupFigures> {
+    let tenant = |index: usize, random: &mut Random| GroupFigures {
         name: format!("team-{}", ["vision", "speech", "search", "ads", "robots"][index % 5])
             + &format!("-{index:02}"),
         jobs: 400 / (index as u64 + 1) + 12,
         gpu_hours: 21_000.0 / (index as f64 + 1.0) * (0.8 + 0.4 * random.next()),
+        lost_gpu_hours: 0.0,
+        waited_s: 900_000.0 * speed * (0.6 + random.next()),
         avg_jct_s: 20_000.0 * speed * (0.6 + random.next()),
         avg_wait_s: 9_000.0 * speed * (0.6 + random.next()),
         p99_wait_s: 60_000.0 * tail * (0.6 + random.next()),

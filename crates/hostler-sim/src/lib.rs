@@ -5,6 +5,7 @@
 pub mod analyze;
 pub mod fixture;
 pub mod history;
+pub mod jobs;
 pub mod lower;
 pub mod physics;
 pub mod report;

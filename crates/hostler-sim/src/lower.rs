@@ -3,6 +3,7 @@
 //! Text becomes ids here and nowhere else. Jobs are made one by one as they arrive, so that a
 //! trace of a million jobs is held once, in its compact form.
 
+mod pools;
 mod speeds;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
 use hostler_core::window::Stay;
 
+use pools::Pools;
 pub use speeds::Gaps;
 use speeds::Speeds;
 
@@ -43,6 +45,8 @@ pub struct Workload {
     tenants: Vec<TenantId>,
     /// GPU models that a text of the trace stands for.
     models: BTreeMap<TextId, ModelSet>,
+    /// What jobs of a queue need of a node, where their queue is a pool.
+    pools: BTreeMap<TextId, Features>,
     /// Profiles by the `model` of a task; the one for all others apart.
     profiles: BTreeMap<TextId, ProfileKey>,
     profile_of_others: Option<ProfileKey>,
@@ -145,7 +149,8 @@ impl Workload {
         }
         let models = cluster.gpu_models.iter().map(gpu_model).collect();
         let mut site = Site { models, ..Site::default() };
-        lower_nodes(cluster, &mut site)?;
+        let pools = Pools::new(&trace, cluster);
+        lower_nodes(cluster, &pools, &mut site)?;
         if site.nodes.is_empty() {
             return Err(LowerError::NoNodes);
         }
@@ -165,6 +170,7 @@ impl Workload {
             truth,
             tenants: Vec::new(),
             models: BTreeMap::new(),
+            pools: pools.needs(&trace),
             trace,
             profiles: speeds.keys().clone(),
             profile_of_others: None,
@@ -309,7 +315,7 @@ impl Workload {
                 true => Stay::NONE,
                 false => Stay::of_limit(job.time_limit_ms.get().map(Span::from_millis)),
             },
-            needs: Features::default(),
+            needs: self.pools.get(&job.queue).copied().unwrap_or_default(),
         };
         let role = match self.trace.text.get(task.task) {
             "ps" | "parameter-server" => Role::ParameterServer,
@@ -381,17 +387,14 @@ fn gpu_model(model: &crate::trace::cluster::GpuModel) -> GpuModel {
     }
 }
 
-/// When a machine comes up and, unless it stays, when it goes.
-type Life = (u64, Option<u64>);
-
 /// Rows of one machine are the intervals of its life; the gaps between them are failures.
-fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
-    let mut intervals: BTreeMap<TextId, (NodeId, Vec<Life>)> = BTreeMap::new();
+fn lower_nodes(cluster: &Cluster, pools: &Pools, site: &mut Site) -> Result<(), LowerError> {
+    let mut intervals: BTreeMap<TextId, (NodeId, Vec<NodeRow>)> = BTreeMap::new();
     let mut racks: BTreeMap<TextId, u32> = BTreeMap::new();
     for row in &cluster.nodes {
         let next = NodeId(site.nodes.len() as u32);
         let (id, lives) = intervals.entry(row.node_id).or_insert((next, Vec::new()));
-        lives.push((row.up_from_s.or(0), row.up_to_s.get()));
+        lives.push(*row);
         if *id == next {
             let rack = racks.len() as u32;
             let rack = *racks.entry(row.rack).or_insert(rack);
@@ -399,9 +402,11 @@ fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
         }
     }
     for (node, mut lives) in intervals.into_values() {
-        lives.sort_unstable();
+        lives.sort_by_key(|row| (row.up_from_s.or(0), row.up_to_s.or(u64::MAX)));
+        pools.mark(cluster, node, &lives, site);
         let mut gap_from = Some(0);
-        for (from, to) in lives {
+        for row in lives {
+            let from = row.up_from_s.or(0);
             if let Some(start) = gap_from
                 && from > start
             {
@@ -412,7 +417,7 @@ fn lower_nodes(cluster: &Cluster, site: &mut Site) -> Result<(), LowerError> {
                     lasts,
                 });
             }
-            gap_from = to;
+            gap_from = row.up_to_s.get();
         }
         if let Some(end) = gap_from.filter(|end| *end > 0) {
             site.faults.push(InjectedFault::NodeDown {

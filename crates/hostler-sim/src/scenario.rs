@@ -6,7 +6,7 @@
 //! [checkpoint]             # for every job
 //! save_secs = 30
 //! load_secs = 60
-//! every_secs = 600
+//! every_secs = 600         # saves by itself after so much work, which takes save_secs each time
 //!
 //! [physics]
 //! start_delay_secs = 5
@@ -277,6 +277,12 @@ impl Scenario {
     /// The throughput table that it names, in its folder unless the path is absolute.
     pub fn throughputs(&self) -> Option<&Path> {
         self.throughputs.as_deref()
+    }
+
+    /// Mean time between failures of a machine, where they come by chance.
+    pub fn time_between_failures(&self) -> Option<Span> {
+        let failures = self.failures.as_ref()?;
+        span("mtbf_hours", failures.mtbf_hours * 3600.0).ok()
     }
 
     /// The same with other pairs known than it says.

@@ -15,7 +15,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hostler_live::agent::gpus::FakeGpus;
 use hostler_live::agent::progress::gpu_milli;
@@ -76,12 +76,14 @@ pub enum Command {
 /// Run a workload under several policies and compare them.
 ///
 /// Prints one table (the best value of each column is marked) and writes a report with plots that
-/// opens in any browser, offline.
+/// opens in any browser, offline. Ends with exit code 3 when a policy rejected half of the jobs or
+/// more, because they can never run on the cluster.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler compare
   hostler compare --trace mine/ --cluster mine.toml --out mine.html
+  hostler compare --trace mine/ --cluster other.toml --any-gpu
   hostler compare --policies fifo,sjf,sjf:preempt=true,srtf
   hostler compare --policies fifo,sjf --loads 0.5,0.8,1,1.2,2
   hostler compare --json > result.json")]
@@ -109,11 +111,17 @@ pub struct Compare {
 }
 
 /// Run a workload under one policy.
+///
+/// Ends with exit code 3 when half of the jobs or more were rejected, because they can never run on
+/// the cluster.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("written").args(["log", "jobs"]).multiple(true)))]
 #[command(after_help = "\
 Examples:
   hostler simulate --policy fifo
   hostler simulate --trace T --cluster C --policy sjf --set preempt=true --json
+  hostler simulate --policy sjf --jobs jobs.csv
+  hostler simulate --policy fifo --scenario failures.toml --best-interval
   hostler simulate --policy srtf --log run.jsonl && hostler replay run.jsonl --check")]
 pub struct Simulate {
     #[command(flatten)]
@@ -124,19 +132,28 @@ pub struct Simulate {
     /// A setting of the policy; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Find out how often jobs should save by themselves: simulate with intervals around what the
+    /// formula of Young and Daly says, and tell which takes least GPU time. Needs a scenario with
+    /// `save_secs` and `[failures]`.
+    #[arg(long, conflicts_with = "log")]
+    pub best_interval: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
     /// Keep the log of facts and decisions as JSON lines.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Write the log over a file that is there.
-    #[arg(long, requires = "log")]
+    /// Write what became of each job to a CSV table: when it was submitted, started and ended, how
+    /// long it waited and ran, where, and what it lost.
+    #[arg(long, value_name = "FILE", conflicts_with = "best_interval")]
+    pub jobs: Option<PathBuf>,
+    /// Write the log or the table over a file that is there.
+    #[arg(long, requires = "written")]
     pub force: bool,
 }
 
 /// What is simulated.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Input {
     /// Folder of native tables (jobs.csv, tasks.csv, nodes.csv); the embedded example by default.
     #[arg(long, value_name = "DIR")]
@@ -144,6 +161,9 @@ pub struct Input {
     /// Cluster file (TOML), or a nodes.csv; the trace's own nodes by default.
     #[arg(long, value_name = "FILE")]
     pub cluster: Option<PathBuf>,
+    /// Let every job run on any GPU model, whatever the trace asks for.
+    #[arg(long)]
+    pub any_gpu: bool,
     /// Scenario (TOML): speeds, checkpoint costs, failures, wrong estimates.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
@@ -165,7 +185,7 @@ pub struct Input {
 impl Input {
     /// Whether it is the embedded example, on its own machines and at its own speeds.
     pub fn is_example(&self) -> bool {
-        let Input { trace, cluster, throughputs, scenario: _, pairs: _, estimates: _ } = self;
+        let Input { trace, cluster, throughputs, .. } = self;
         trace.is_none() && cluster.is_none() && throughputs.is_none()
     }
 }
@@ -197,11 +217,15 @@ impl From<Pairs> for PairSource {
 Examples:
   hostler analyze mine/
   hostler analyze cluster-trace-gpu-v2020/data/ --out pai.html
+  hostler analyze november/ --against october/
   hostler analyze mine/ --json > figures.json
   hostler analyze pai_job_duration_estimate_100K.csv")]
 pub struct Analyze {
     /// Folder of native or PAI tables, packed or not; or a CSV of the PAI job simulator.
     pub dir: PathBuf,
+    /// An earlier workload, of any such form: every figure that both allow is shown of both.
+    #[arg(long, value_name = "DIR")]
+    pub against: Option<PathBuf>,
     /// Where the report goes.
     #[arg(long, value_name = "FILE", default_value = "hostler-analysis.html")]
     pub out: PathBuf,
@@ -285,6 +309,9 @@ pub struct TraceConvert {
     /// Drop jobs without a run time, which cannot be simulated.
     #[arg(long)]
     pub runnable: bool,
+    /// Drop the GPU models that tasks ask for, so that any will do.
+    #[arg(long)]
+    pub any_gpu: bool,
     /// Take as run time the span from first start to last end, not the sum over attempts (philly).
     #[arg(long)]
     pub span: bool,

@@ -2,6 +2,7 @@
 
 use hostler_core::metrics::{Contention, Summary};
 use hostler_sim::report::data::{Better, Column, Format};
+use hostler_sim::report::format;
 
 use crate::cmd::RunJson;
 
@@ -119,6 +120,19 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
+/// Shown before all others where some run turned jobs away. Not ranked: no run that turned more
+/// away than another is best in anything.
+const OF_REJECTION: &[Measure] = &[Measure {
+    key: "rejected",
+    label: "rejected",
+    unit: "jobs",
+    explanation: "Jobs that were turned away, because they can never run on this cluster. Nothing \
+                  else counts them.",
+    better: Better::Neither,
+    format: Format::Count,
+    value: |summary| summary.jobs_rejected as f64,
+}];
+
 /// Measures of GPU sharing: shown where some run shared GPUs.
 const OF_SHARING: &[Measure] = &[
     Measure {
@@ -191,9 +205,11 @@ fn contention(summary: &Summary) -> Contention {
 fn shown(runs: &[&Summary]) -> impl Iterator<Item = &'static Measure> {
     let shared = runs.iter().any(|run| run.gpus_saved_peak > 0);
     let contended = shared && runs.iter().any(|run| run.contention.is_some());
+    let rejected = runs.iter().any(|run| run.jobs_rejected > 0);
+    let of_rejection: &[Measure] = if rejected { OF_REJECTION } else { &[] };
     let of_sharing: &[Measure] = if shared { OF_SHARING } else { &[] };
     let of_contention: &[Measure] = if contended { OF_CONTENTION } else { &[] };
-    MEASURES.iter().chain(of_sharing).chain(of_contention)
+    of_rejection.iter().chain(MEASURES).chain(of_sharing).chain(of_contention)
 }
 
 /// The columns of a report on these runs.
@@ -209,26 +225,46 @@ pub fn columns(runs: &[&Summary]) -> Vec<Column> {
     shown(runs).map(column).collect()
 }
 
-/// The values of one of the runs, by column. A run that shared nothing has no slowdown by it.
+/// The values of one of the runs, by column. A run that shared nothing has no slowdown by it, and
+/// one in which no job finished has no times.
 pub fn values(summary: &Summary, runs: &[&Summary]) -> Vec<Option<f64>> {
-    let of_contention = |measure: &Measure| OF_CONTENTION.iter().any(|of| of.key == measure.key);
-    let shared = summary.gpus_saved_peak > 0;
-    let value = |measure: &Measure| (measure.value)(summary);
-    shown(runs).map(|measure| (shared || !of_contention(measure)).then(|| value(measure))).collect()
+    shown(runs).map(|measure| measure.of(summary)).collect()
 }
 
-/// One run as a list, for people, with the reasons why jobs were rejected.
+impl Measure {
+    fn of(&self, summary: &Summary) -> Option<f64> {
+        let of_contention = OF_CONTENTION.iter().any(|of| of.key == self.key);
+        let shared = summary.gpus_saved_peak > 0;
+        let of_finished = matches!(self.format, Format::Duration) || self.key == "slowdown";
+        let has_any = (shared || !of_contention) && (summary.jobs_done > 0 || !of_finished);
+        has_any.then(|| (self.value)(summary))
+    }
+}
+
+/// One run as a list, for people: first what did not become of jobs, with the reasons why some
+/// were rejected.
 pub fn list(run: &RunJson, reasons: &[String]) -> String {
-    let measures: Vec<&Measure> = shown(&[&run.summary]).collect();
-    let width = measures.iter().map(|measure| measure.label.len()).max().unwrap_or(0);
-    let line = |measure: &Measure| {
-        let value = (measure.value)(&run.summary);
-        let value = hostler_sim::report::format::value(value, measure.format);
-        format!("  {:width$}  {value}", measure.label)
+    let summary = &run.summary;
+    let measures: Vec<&Measure> =
+        shown(&[summary]).filter(|measure| measure.key != "rejected").collect();
+    let width = measures.iter().map(|measure| measure.label.len()).max().unwrap_or(0).max(10);
+    let mut lines = Vec::new();
+    let mut told = |label: &str, value: String| lines.push(format!("  {label:width$}  {value}"));
+    let count = |jobs: u64| format::grouped(jobs as f64, 0);
+    let of_all = |jobs: u64| match jobs {
+        0 => "0".to_owned(),
+        jobs => format!("{} of {} jobs", count(jobs), count(summary.jobs_submitted)),
     };
-    let mut lines: Vec<String> = measures.into_iter().map(line).collect();
-    lines.push(format!("  {:width$}  {}", "rejected", run.summary.jobs_rejected));
-    lines.extend(reasons.iter().map(|reason| format!("    {reason}")));
-    lines.push(format!("  {:width$}  {} in {:.2} s", "events", run.events, run.wall_s));
+    told("rejected", of_all(summary.jobs_rejected));
+    reasons.iter().for_each(|reason| told("", reason.clone()));
+    told("failed", of_all(summary.jobs_failed));
+    if summary.jobs_unfinished > 0 {
+        told("unfinished", of_all(summary.jobs_unfinished));
+    }
+    for measure in measures {
+        let value = measure.of(summary).map(|value| format::value(value, measure.format));
+        told(measure.label, value.unwrap_or_else(|| format::MISSING.to_owned()));
+    }
+    told("events", format!("{} in {:.2} s", run.events, run.wall_s));
     lines.join("\n")
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use hostler_core::policy::PolicyError;
 use hostler_core::predict::EstimateSource;
+use hostler_core::units::Span;
 use hostler_predict::{Lesson, ModelFile};
 use hostler_sim::history;
 use hostler_sim::lower::{Gaps, Workload};
@@ -53,21 +54,34 @@ impl Site {
 }
 
 impl Loaded {
+    /// The load that the jobs offer as they are submitted.
+    pub fn load(&self) -> f64 {
+        trace::runnable_load(self.workload.trace(), &self.site.cluster).max()
+    }
+
+    /// Mean time between failures of a machine, where they come by chance.
+    pub fn time_between_failures(&self) -> Option<Span> {
+        self.site.scenarios.last().and_then(|(_, last)| last.time_between_failures())
+    }
+
     /// The same jobs, submitted so that this load is offered.
     pub fn at_load(&self, load: f64) -> Result<Workload> {
         // Run times that follow from steps are in these tables already.
         let mut trace = self.workload.trace().clone();
-        trace::rescale(&mut trace, &self.site.cluster.nodes, load)?;
+        trace::rescale(&mut trace, &self.site.cluster, load)?;
         self.site.workload(trace)
     }
 }
 
 /// Reads the input.
 pub fn load(input: &Input) -> Result<Loaded> {
-    let trace = match &input.trace {
+    let mut trace = match &input.trace {
         Some(folder) => read_trace(folder)?,
         None => example::trace()?,
     };
+    if input.any_gpu {
+        trace.drop_gpu_models();
+    }
     let cluster = match (&input.cluster, &input.trace) {
         (Some(path), _) => trace::read_cluster(path)?,
         (None, None) => example::cluster(),
@@ -76,10 +90,10 @@ pub fn load(input: &Input) -> Result<Loaded> {
     let scenario = input.scenario.as_deref().map(read_scenario).transpose()?;
     let table = throughputs(input, scenario.as_ref())?;
     let model = input.estimates.as_deref().map(read_model).transpose()?;
-    // The example's speeds hold under every scenario, unless that has others.
     let own = input.is_example().then(|| (PathBuf::from("example"), example::scenario()));
-    let mut scenarios: Vec<(PathBuf, Scenario)> =
-        own.into_iter().chain(input.scenario.clone().zip(scenario)).collect();
+    // A scenario says all that a trace does not: nothing of the example's own is left then.
+    let chosen = input.scenario.clone().zip(scenario).or(own);
+    let mut scenarios: Vec<(PathBuf, Scenario)> = chosen.into_iter().collect();
     if let Some(pairs) = input.pairs {
         // The last one says what policies know.
         let (path, last) =
@@ -229,10 +243,12 @@ fn own_cluster(trace: &Trace, folder: &Path) -> Result<Cluster> {
 
 fn words(trace: &Trace, cluster: &Cluster) -> String {
     let capacity = cluster.capacity();
-    let load = trace::load(trace, &cluster.nodes).max();
+    let load = trace::runnable_load(trace, cluster).max();
     let count = |number: u64| hostler_sim::report::format::grouped(number as f64, 0);
+    // A little load is not none.
+    let decimals = if load > 0.0 && load < 0.01 { 4 } else { 2 };
     format!(
-        "{} jobs, {} machines, {} GPUs, load {load:.2}",
+        "{} jobs, {} machines, {} GPUs, load {load:.decimals$}",
         count(trace.jobs.len() as u64),
         count(capacity.nodes),
         count(capacity.gpus),

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The exit code of a job that was waited for: that of the program, too.
+/// An exit code of its own: that of a job that was waited for, or of results that are in doubt.
 #[derive(Debug)]
 pub struct ExitWith {
     /// The code.

@@ -96,8 +96,8 @@ fn gpus_of_a_node_make_sense() {
         says(Event::NodeUp { node: NodeId(2), spec })
     };
     let fault = "node 2: its GPUs make no sense";
-    assert_eq!(node(|spec| spec.gpus = 64), "fine");
-    assert_eq!(node(|spec| spec.gpus = 65), fault);
+    assert_eq!(node(|spec| spec.gpus = 128), "fine");
+    assert_eq!(node(|spec| spec.gpus = 129), fault);
     assert_eq!(node(|spec| spec.gpus = 0), fault);
     assert_eq!(node(|spec| spec.gpu_model = None), fault);
     assert_eq!(node(|spec| (spec.gpu_model, spec.gpus) = (None, 0)), "fine");

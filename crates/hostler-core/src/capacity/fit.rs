@@ -150,7 +150,7 @@ impl Capacity {
         let node = &self.nodes[id.index()];
         let only = self.island_for(id, demand, tasks);
         let mut free = [0u8; DEVICES_PER_NODE_MAX];
-        let mut taken = 0u64;
+        let mut taken = 0u128;
         let last = self.island_of(node, usize::from(node.device_count) - 1);
         for (local, device) in self.devices_of(id).iter().enumerate() {
             let island = self.island_of(node, local);

@@ -423,9 +423,14 @@ impl ClusterState {
         if parts.clone().all(same_rack) { Reach::Rack } else { Reach::Cluster }
     }
 
-    /// Believed speed of a job at a placement, without neighbours: that of its slowest task. Where
-    /// it is believed not to fit, the least there is.
+    /// Believed speed of a job at a placement, without neighbours: that of its slowest task, less
+    /// what its own saves take. Where it is believed not to fit, the least there is.
     pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {
+        job.spec.checkpoint.slowed(self.rate_at_work(job, placement))
+    }
+
+    /// The same while it works.
+    fn rate_at_work(&self, job: &Job, placement: &Placement) -> Rate {
         let profile = job.spec.profile.and_then(|key| self.profiles.get(&key));
         let Some(profile) = profile else {
             return Rate::FULL;

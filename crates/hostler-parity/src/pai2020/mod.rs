@@ -28,7 +28,7 @@ pub use table::{Pai2020Job, read, read_from};
 
 use policy::policy;
 
-use hostler_sim::analyze::{JobSimulator, JobWait, Rank, Simulated, SimulatedCluster};
+use hostler_sim::analyze::{JobSimulator, JobWait, PER_MINUTE, Rank, Simulated, SimulatedCluster};
 use hostler_sim::trace::TraceError;
 use hostler_sim::world::{Listed, Site, Truth, World};
 
@@ -127,9 +127,6 @@ pub fn run(rows: &[Pai2020Job], options: &Options) -> Result<Pai2020Outcome, Pai
 
 /// A table, as figures ask for it: with arrivals as the published program has them by default.
 pub struct Table(pub Vec<Pai2020Job>);
-
-/// Arrivals in a minute, by default.
-const PER_MINUTE: u32 = 1000;
 
 impl JobSimulator for Table {
     fn jobs(&self) -> usize {

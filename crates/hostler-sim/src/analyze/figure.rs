@@ -7,6 +7,9 @@ use crate::report::chart::{Axis, Bar, BarChart, Chart, ChartShape, HeatChart, Li
 use crate::report::data::{Format, Heat};
 use crate::report::{format, html, reduce};
 
+/// Fewer cases than these make no finding.
+pub const CASES_MIN: usize = 20;
+
 /// A computed figure.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
@@ -128,9 +131,12 @@ impl Figure {
         self.facts.push(Fact { key: key.to_owned(), words: words.to_owned(), value, format });
     }
 
-    /// Adds a sentence; nothing is said of a number that is not there.
-    pub fn finding(&mut self, importance: f64, value: f64, text: String) {
-        if value.is_finite() {
+    /// Adds a sentence with the number of cases that it is about; nothing is said of a number that
+    /// is not there, or that a few cases make.
+    pub fn finding(&mut self, importance: f64, value: f64, cases: usize, text: &str) {
+        if value.is_finite() && cases >= CASES_MIN {
+            let cases = format::grouped(cases as f64, 0);
+            let text = format!("{} (n = {cases}).", text.trim_end_matches('.'));
             self.findings.push(Finding { importance, text, figure: self.key });
         }
     }

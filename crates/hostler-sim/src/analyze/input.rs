@@ -19,6 +19,8 @@ pub struct Task {
     pub job: u32,
     /// Who submitted it.
     pub user: TextId,
+    /// Where it waited.
+    pub queue: TextId,
     /// Its recurrence tag; the user where there is none.
     pub group: TextId,
     /// Kind of work.
@@ -50,6 +52,7 @@ impl Default for Task {
         Task {
             job: NONE,
             user: TextId::EMPTY,
+            queue: TextId::EMPTY,
             group: TextId::EMPTY,
             workload: TextId::EMPTY,
             gpu_type: TextId::EMPTY,

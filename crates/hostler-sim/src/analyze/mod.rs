@@ -4,6 +4,7 @@
 //! that they allow, and lists what is missing for the others. Predicting, simulating and
 //! changing anything is not done here; the two figures that simulate ask who was handed over.
 
+mod against;
 mod figure;
 mod figures;
 mod input;
@@ -24,7 +25,7 @@ use std::path::Path;
 pub use figure::{Fact, Figure, FigureTable, Finding, TableRow};
 pub use input::{Input, Source};
 use serde::Serialize;
-pub use simulator::{JobSimulator, JobWait, Rank, Simulated, SimulatedCluster};
+pub use simulator::{JobSimulator, JobWait, PER_MINUTE, Rank, Simulated, SimulatedCluster};
 
 use crate::trace::ImportOptions;
 use crate::trace::import::importer;
@@ -169,8 +170,14 @@ impl Analysis {
         text::text(self)
     }
 
-    /// The report as one self-contained page; `command` made it.
-    pub fn html(&self, command: &str) -> String {
-        page::page(self, command)
+    /// This and an earlier workload side by side, for a terminal.
+    pub fn text_against(&self, before: &Analysis) -> String {
+        against::text(self, before)
+    }
+
+    /// The report as one self-contained page, with another workload beside it if there is one;
+    /// `command` made it.
+    pub fn html(&self, command: &str, before: Option<&Analysis>) -> String {
+        page::page(self, command, before)
     }
 }

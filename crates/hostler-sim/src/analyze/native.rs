@@ -22,10 +22,11 @@ pub fn from_trace(trace: Trace) -> Input {
     input.rows = trace.row_counts();
     let zone = Zone::parse(&trace.meta.time_zone).map(Zone::east_secs);
     let origin = match trace.meta.time_origin.as_str() {
-        "relative" => Some(0),
+        "relative" => zone.map(|_| 0),
         origin => parse_origin(origin),
     };
-    input.clock_known = zone.is_some() && origin.is_some();
+    // Times that do not say their zone are those of the clock that wrote them.
+    input.clock_known = origin.is_some();
     input.zone_secs = zone.unwrap_or(0) as f64 + origin.unwrap_or(0) as f64;
     input.tasks_listed = true;
     input.jobs_listed = trace.jobs.iter().any(|job| !job.user.is_empty());
@@ -77,6 +78,7 @@ fn task(trace: &Trace, number_of_job: u32, job: &JobRow, task: &TaskRow) -> Task
     Task {
         job: number_of_job,
         user: job.user,
+        queue: job.queue,
         group: job.group_tag,
         workload: job.workload,
         gpu_type: if alone { task.gpu_models } else { TextId::EMPTY },

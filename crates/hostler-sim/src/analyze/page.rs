@@ -3,32 +3,36 @@
 use std::collections::BTreeMap;
 
 use super::Analysis;
+use super::against;
 use super::figure::{Figure, FigureTable};
 use crate::report::chart::Chart;
 use crate::report::data::Format;
 use crate::report::format;
 use crate::report::html::{document, escape};
+use crate::report::page::contents;
 
 /// Rows of a table on the page; JSON has all.
 const ROWS_MAX: usize = 60;
 const NEEDS_SCRIPT: &str = "<noscript><p class=\"quiet\">Plots need JavaScript.</p></noscript>";
 
 /// The whole page; `command` made it.
-pub fn page(analysis: &Analysis, command: &str) -> String {
+pub fn page(analysis: &Analysis, command: &str, before: Option<&Analysis>) -> String {
     let mut charts: BTreeMap<String, Chart> = BTreeMap::new();
     let mut sections = vec![findings(analysis)];
+    sections.extend(before.map(|before| against::section(analysis, before)));
     for figure in &analysis.figures {
         sections.push(section(figure, &mut charts));
     }
     sections.push(missing(analysis));
     sections.push(notes(analysis, command));
+    let sections = sections.concat();
     let title = "Hostler: analysis of a workload";
     let body = format!(
         "<header>\n<div>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n</div>\n\
          <button type=\"button\" id=\"theme\" hidden>Dark</button>\n</header>\n\
-         <main>\n{NEEDS_SCRIPT}\n{}</main>",
+         <main>\n{NEEDS_SCRIPT}\n{}{sections}</main>",
         escape(&analysis.subtitle),
-        sections.concat()
+        contents(&sections)
     );
     document(title, &body, &charts)
 }

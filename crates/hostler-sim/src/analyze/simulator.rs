@@ -1,6 +1,9 @@
 //! What figures ask of the published job simulator. Repeating it is the business of another crate:
 //! whoever joins both hands it over with the rows of its table.
 
+/// Jobs that come each minute in the published comparison, whatever the table says.
+pub const PER_MINUTE: u32 = 1000;
+
 /// What ranks a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {

@@ -71,6 +71,15 @@ pub struct Clock {
 impl Clock {
     /// Buckets that cover all times, for so many rows; none without a time.
     pub fn over(times: impl Iterator<Item = (f64, f64)>, rows: usize) -> Option<Clock> {
+        Clock::at(times, rows, 0.0)
+    }
+
+    /// The same; hours begin where a clock that is ahead by `zone_secs` says so.
+    pub fn at(
+        times: impl Iterator<Item = (f64, f64)>,
+        rows: usize,
+        zone_secs: f64,
+    ) -> Option<Clock> {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for (start, end) in times.filter(|(start, end)| end >= start) {
             (low, high) = (low.min(start), high.max(end));
@@ -78,7 +87,7 @@ impl Clock {
         if low > high {
             return None;
         }
-        let start = (low / 3600.0).floor() * 3600.0;
+        let start = ((low + zone_secs) / 3600.0).floor() * 3600.0 - zone_secs;
         let hours = ((high - start) / 3600.0).ceil().max(1.0);
         let most = BUCKETS_MAX.min((CELLS_MAX / rows.max(1) as f64).floor()).max(1.0);
         let width = (hours / most).ceil().max(1.0) * 3600.0;

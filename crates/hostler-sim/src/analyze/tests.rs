@@ -95,7 +95,7 @@ fn what_is_missing_is_named_and_the_rest_computed() {
     .assert_eq(&lines.concat());
     let text = analysis.text();
     assert!(text.contains("machine-use: not computed: needs"), "{text}");
-    assert!(analysis.html("hostler analyze").contains("not computed: needs"));
+    assert!(analysis.html("hostler analyze", None).contains("not computed: needs"));
 }
 
 const MACHINES: &str = "m1,V100,10,100,2\nm2,CPU,10,100,0\n";
@@ -319,6 +319,113 @@ fn short_tasks_that_wait_longer_than_they_run_are_counted() {
     assert_eq!(facts(&analysis, "wait-gpu"), expected);
 }
 
+/// All sentences, one per line.
+fn findings(analysis: &Analysis) -> String {
+    analysis.findings.iter().map(|finding| format!("{}\n", finding.text)).collect()
+}
+
+/// Days of the clock from 10:30 on: ten tasks in the hour from 12, twenty in all others, one every
+/// three minutes.
+fn hourly(meta: &[(&str, &str)]) -> Folder {
+    let (mut jobs, mut tasks) = ("job_id,submit_ms\n".to_owned(), "job_id,count\n".to_owned());
+    for slot in 0..4 * 24 * 20 {
+        let minute = 630 + slot * 3;
+        if minute / 60 % 24 == 12 && slot % 2 == 0 {
+            continue;
+        }
+        jobs += &format!("j{slot},{}\n", slot * 180_000);
+        tasks += &format!("j{slot},1\n");
+    }
+    Folder::new(&[&[("jobs.csv", jobs.as_str()), ("tasks.csv", &tasks)], meta].concat())
+}
+
+#[test]
+fn hours_of_the_day_are_those_of_the_clock_where_it_is_known() {
+    let meta = "time_origin = '2020-05-04T10:30:00Z'\ntime_zone = 'not stated, read as UTC'\n";
+    let known = findings(&analysed(hourly(&[("meta.toml", meta)]).0.path()));
+    assert!(
+        known.contains("The quietest hour of the day has 50.0 % of the busiest (n ="),
+        "{known}"
+    );
+    // From the first submission on, the quiet hour is part of two: 15 and 15 of 20.
+    let unknown = findings(&analysed(hourly(&[]).0.path()));
+    let told = "The quietest hour of a day has 75.0 % of the busiest, counted from the first \
+                submission: the tables do not say at which hour that was (n =";
+    assert!(unknown.contains(told), "{unknown}");
+}
+
+#[test]
+fn a_handful_of_tasks_makes_no_finding() {
+    let folder = Folder::new(&[
+        ("jobs.csv", "job_id,user,submit_ms\na,u,0\nb,v,0\n"),
+        (
+            "tasks.csv",
+            "job_id,count,gpu_milli,start_ms,end_ms\na,2,500,60000,100000\nb,1,1000,1,9\n",
+        ),
+    ]);
+    assert_eq!(findings(&analysed(folder.0.path())), "");
+}
+
+/// Thirty tasks without a user, of which six failed and twenty still run; those that name no GPU
+/// type wait longest.
+#[test]
+fn findings_say_what_they_leave_out() {
+    let (mut jobs, mut tasks) = (
+        "job_id,submit_ms,status_in_trace\n".to_owned(),
+        "job_id,count,gpu_milli,gpu_models,start_ms,end_ms\n".to_owned(),
+    );
+    for at in 0..120 {
+        let status = ["Failed", "Running", "Running", "Completed"][at % 4];
+        let (model, wait) = [("T4", 10), ("V100", 20), ("", 90)][at % 3];
+        let (submit, end) = (at * 1000, at * 1000 + 200_000);
+        jobs += &format!("j{at},{submit},{status}\n");
+        tasks += &format!("j{at},1,1000,{model},{},{end}\n", submit + wait * 1000);
+    }
+    let folder = Folder::new(&[("jobs.csv", &jobs), ("tasks.csv", &tasks)]);
+    let analysis = analysed(folder.0.path());
+    let told = findings(&analysis);
+    let ended = "50.0 % of the tasks that ended did not complete; 60 more had not ended when the \
+                 record did, or do not say (n = 60).";
+    assert!(told.contains(ended), "{told}");
+    let queue = "The longest queue is that for `V100`: one in ten waits over 20.0 s (n = 40).";
+    assert!(told.contains(queue), "{told}");
+    let predicted = facts(&analysis, "predictor");
+    assert!(predicted.contains("within_25_all "), "{predicted}");
+    assert!(!predicted.contains("user"), "{predicted}");
+}
+
+/// Twenty-five tasks of an hour on two GPUs in a queue that fails, as many of half an hour in one
+/// that completes.
+#[test]
+fn who_waits_and_whose_work_comes_to_nothing_is_told_by_queue() {
+    let (mut jobs, mut tasks) = (
+        "job_id,user,queue,submit_ms,status_in_trace\n".to_owned(),
+        "job_id,count,gpu_milli,start_ms,end_ms\n".to_owned(),
+    );
+    for at in 0..25 {
+        jobs += &format!("f{at},ada,bad,0,Failed\nc{at},bob,good,0,Completed\n");
+        tasks += &format!("f{at},2,1000,60000,3660000\nc{at},1,1000,0,1800000\n");
+    }
+    let folder = Folder::new(&[("jobs.csv", &jobs), ("tasks.csv", &tasks)]);
+    let analysis = analysed(folder.0.path());
+    let table = &analysis.figure("who").unwrap().tables[0];
+    let rows: Vec<String> = table.rows.iter().map(|row| format!("{} {:?}", row.0, row.1)).collect();
+    assert_eq!(rows, ["bad [25.0, 50.0, 1.0, 60.0, 60.0]", "good [25.0, 12.5, 0.0, 0.0, 0.0]"]);
+    // Where nobody says how tasks ended, no part of them is known to have completed.
+    let silent = jobs.replace("Failed", "").replace("Completed", "");
+    let other = Folder::new(&[("jobs.csv", &silent), ("tasks.csv", &tasks)]);
+    assert!(analysed(other.0.path()).figure("who").unwrap().tables[0].rows[0].1[2].is_nan());
+    let told = findings(&analysis);
+    let most = "Of the GPU hours of tasks that did not complete, 100.0 % are those of queue `bad` \
+                (n = 25).";
+    assert!(told.contains(most), "{told}");
+    assert!(
+        analysis
+            .html("x", None)
+            .contains("<li><a href=\"#who\">Who asks, waits and fails</a></li>")
+    );
+}
+
 /// The failed attempt of w1 counts as a row and for the start of its task, not as an instance.
 #[test]
 fn waits_and_rows_follow_the_published_joins() {
@@ -389,7 +496,7 @@ fn any_bytes_are_read_or_refused_but_never_panic() {
         if let Ok(input) = read(folder.0.path(), &mut |_, _| {}) {
             let analysis = analyze(&input, &mut |_, _| {});
             assert!(!analysis.text().is_empty());
-            assert!(analysis.html("x").starts_with("<!doctype html>"));
+            assert!(analysis.html("x", None).starts_with("<!doctype html>"));
         }
     }
     let cut = Folder::new(&[("pai_task_table.csv.gz", "no gzip")]);

@@ -91,10 +91,43 @@ pub struct Run {
     /// GPUs on which jobs would have used more than there is: (seconds, GPUs).
     #[serde(default)]
     pub contended: Vec<(f64, f64)>,
+    /// How many jobs it was given, and what came of them.
+    #[serde(default)]
+    pub jobs: JobCounts,
+    /// Why jobs were turned away, in words: how many for which reason.
+    #[serde(default)]
+    pub rejected_for: Vec<String>,
     /// Account of every tenant.
-    pub tenants: Vec<TenantFigures>,
+    pub tenants: Vec<GroupFigures>,
+    /// Account of every queue; empty where there are none.
+    #[serde(default)]
+    pub queues: Vec<GroupFigures>,
+    /// Account of every GPU model, of the jobs that it gave most GPU time.
+    #[serde(default)]
+    pub models: Vec<GroupFigures>,
+    /// What it changes for each job against the first run; none of that itself.
+    #[serde(default)]
+    pub changes: Option<Changes>,
     /// Allocation of every machine over time.
     pub heat: Heat,
+}
+
+/// Jobs of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobCounts {
+    /// Those that were submitted.
+    pub submitted: u64,
+    /// Those that did their work.
+    pub done: u64,
+    /// Those that were turned away: they can never run there.
+    pub rejected: u64,
+}
+
+impl JobCounts {
+    /// Whether so many were turned away that the figures are about something else.
+    pub fn mostly_rejected(self) -> bool {
+        self.rejected > 0 && 2 * self.rejected >= self.submitted
+    }
 }
 
 /// How values are spread: percentiles and the mean.
@@ -130,15 +163,49 @@ pub struct Series {
     pub saved: Vec<f64>,
 }
 
-/// Account of one tenant.
+/// What a run changes for each job against another, over jobs that finished in both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct TenantFigures {
-    /// Name of the tenant.
+pub struct Changes {
+    /// Jobs that finished in both.
+    pub jobs: u64,
+    /// Those of them that are done sooner, by a second or more.
+    pub sooner: u64,
+    /// Those that are done later, by a second or more.
+    pub later: u64,
+    /// Half of them are done sooner by more, or later by less, than this.
+    pub median_s: f64,
+    /// Jobs that gain most.
+    pub most_sooner: Vec<Changed>,
+    /// Jobs that lose most.
+    pub most_later: Vec<Changed>,
+}
+
+/// What became of one job in two runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Its name.
+    pub job: String,
+    /// Seconds to completion in the first run.
+    pub before_s: f64,
+    /// The same in the other.
+    pub after_s: f64,
+}
+
+/// Account of jobs that have a tenant, a queue or a GPU model in common.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupFigures {
+    /// What they have in common.
     pub name: String,
-    /// Jobs submitted.
+    /// Jobs that did their work.
     pub jobs: u64,
     /// GPU hours received.
     pub gpu_hours: f64,
+    /// GPU hours of work that was thrown away.
+    #[serde(default)]
+    pub lost_gpu_hours: f64,
+    /// Time without resources, over all of them.
+    #[serde(default)]
+    pub waited_s: f64,
     /// Mean time from submission to completion.
     pub avg_jct_s: f64,
     /// Mean time from submission to first start.
@@ -197,9 +264,18 @@ impl Report {
         labels
     }
 
-    /// Which runs hold the best value of a column; nobody when there is nothing to choose between.
+    /// Whether nobody turned fewer jobs away than a run: figures over the easier part of the jobs
+    /// are not better ones.
+    pub fn is_comparable(&self, run: usize) -> bool {
+        let least = self.runs.iter().map(|run| run.jobs.rejected).min();
+        least.is_none_or(|least| self.runs[run].jobs.rejected == least)
+    }
+
+    /// Which runs hold the best value of a column; nobody when there is nothing to choose between,
+    /// and never one that turned more jobs away than another.
     pub fn best(&self, column: usize) -> Vec<bool> {
-        let values: Vec<Option<f64>> = self.runs.iter().map(|run| run.value(column)).collect();
+        let value = |(at, run): (usize, &Run)| run.value(column).filter(|_| self.is_comparable(at));
+        let values: Vec<Option<f64>> = self.runs.iter().enumerate().map(value).collect();
         let present = values.iter().flatten().copied();
         let best = match self.columns[column].better {
             Better::Lower => present.reduce(f64::min),

@@ -3,9 +3,11 @@
 //! States differences, never causes. Runs are compared with the first one, and the winner of the
 //! leading column is also asked what it gave up in the others.
 
-use super::data::{Better, Column, Format, Report};
+use super::data::{Better, Column, Format, JobCounts, Report, Run};
 use super::format;
 
+/// Fewer finished jobs than these make no finding.
+const JOBS_MIN: u64 = 20;
 /// Differences below this share are called a tie.
 const NOTABLE: f64 = 0.01;
 /// What the winner gave up is worth a sentence from this share on.
@@ -13,8 +15,66 @@ const COSTLY: f64 = 0.10;
 /// The paragraph mentions at most this many things the winner gave up.
 const COSTS_MAX: usize = 2;
 
-/// Sentences of the opening paragraph, the most important first.
+/// Sentences of the opening paragraph, the most important first. Jobs that were turned away come
+/// before everything else.
 pub fn findings(report: &Report) -> Vec<String> {
+    let mut sentences = rejections(report);
+    let finished = |run: &Run| run.jobs.submitted == 0 || run.jobs.done > 0;
+    if !report.runs.is_empty() && !report.runs.iter().any(finished) {
+        sentences.push("No job finished, so there is nothing to compare.".to_owned());
+        return sentences;
+    }
+    let most = report.runs.iter().map(|run| run.jobs.done).max().unwrap_or(0);
+    if (1..JOBS_MIN).contains(&most) {
+        sentences.push(format!("Only {most} jobs finished: too few to tell policies apart by."));
+        return sentences;
+    }
+    sentences.extend(differences(report));
+    sentences
+}
+
+/// Who turned how many jobs away, and why; nothing when nobody did.
+pub fn rejections(report: &Report) -> Vec<String> {
+    let (runs, labels) = (&report.runs, report.labels());
+    let Some(first) = runs.first().filter(|_| runs.iter().any(|run| run.jobs.rejected > 0)) else {
+        return Vec::new();
+    };
+    let count = |run: &Run| {
+        let JobCounts { submitted, rejected, .. } = run.jobs;
+        let share = rejected as f64 / submitted.max(1) as f64;
+        let written = |jobs: u64| format::grouped(jobs as f64, 0);
+        let (rejected, submitted) = (written(rejected), written(submitted));
+        let why = match run.rejected_for.as_slice() {
+            [] => String::new(),
+            reasons => format!(": {}", reasons.join("; ")),
+        };
+        let share = format::value(share, Format::Percent);
+        format!("rejected {rejected} of {submitted} jobs ({share}){why}")
+    };
+    let alike = runs.iter().all(|run| run.jobs.rejected == first.jobs.rejected);
+    let mut sentences: Vec<String> = match alike {
+        true if runs.len() == 1 => vec![format!("{} {}.", labels[0], count(first))],
+        true => vec![format!("Every policy {}.", count(first))],
+        false => {
+            let rejecting = runs.iter().zip(&labels).filter(|(run, _)| run.jobs.rejected > 0);
+            let mut told: Vec<String> =
+                rejecting.map(|(run, label)| format!("{label} {}.", count(run))).collect();
+            told.push(
+                "Only those that rejected fewest are called best: the others ran fewer jobs."
+                    .to_owned(),
+            );
+            told
+        }
+    };
+    if runs.iter().any(|run| run.jobs.mostly_rejected()) {
+        sentences.push(
+            "Figures over so small a part of the jobs say little about the workload.".to_owned(),
+        );
+    }
+    sentences
+}
+
+fn differences(report: &Report) -> Vec<String> {
     let text = |index: usize| {
         let values: Vec<Option<f64>> = report.runs.iter().map(|run| run.value(index)).collect();
         format::column(&values, report.columns[index].format)
@@ -178,7 +238,8 @@ impl Facts<'_> {
         if let Some(run) = self.report.best(column).iter().position(|best| *best) {
             return Some(run);
         }
-        (0..self.labels.len()).find(|run| self.leads(column) && self.value(*run, column).is_some())
+        let valued = |run: &usize| self.leads(column) && self.value(*run, column).is_some();
+        (0..self.labels.len()).filter(|run| self.report.is_comparable(*run)).find(valued)
     }
 
     /// The best of the others.

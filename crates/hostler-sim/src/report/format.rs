@@ -1,12 +1,17 @@
 //! Numbers as people write them: durations, shares, counts.
 //!
-//! One column is written in one unit with one number of decimals, so that its values can be
-//! compared by eye. Not for axes: the page's script writes those.
+//! The rule for units: one column is written in one unit with one number of decimals, so that its
+//! values can be compared by eye, unless that would leave a value with less than two digits; then
+//! each is written in its own. No time at all is `0 s` in any column. Not for axes: the page's
+//! script writes those.
 
 use super::data::Format;
 
 /// Shown where there is no value.
 pub const MISSING: &str = "–";
+
+/// No time at all.
+const NO_TIME: &str = "0 s";
 
 const SECOND: f64 = 1.0;
 const MINUTE: f64 = 60.0;
@@ -46,7 +51,7 @@ fn durations(values: &[Option<f64>]) -> Box<dyn Fn(f64) -> String> {
     let at_least = natural_unit(middle).0;
     let readable_below = |limit: f64| {
         let fits = move |unit: &(f64, &str)| {
-            unit.0 >= at_least && largest < limit * unit.0 && smallest >= 0.05 * unit.0
+            unit.0 >= at_least && largest < limit * unit.0 && smallest >= 0.1 * unit.0
         };
         UNITS.into_iter().rev().find(fits)
     };
@@ -55,10 +60,19 @@ fn durations(values: &[Option<f64>]) -> Box<dyn Fn(f64) -> String> {
     };
     let close = smallest < 2.0 * seconds && largest < 100.0 * seconds;
     let decimals = if smallest < seconds || close { 2 } else { 1 };
-    Box::new(move |value| format!("{} {unit}", grouped(value / seconds, decimals)))
+    Box::new(move |value| match value {
+        0.0 => NO_TIME.to_owned(),
+        value => format!("{} {unit}", grouped(value / seconds, decimals)),
+    })
 }
 
 fn duration(value: f64) -> String {
+    if value == 0.0 {
+        return NO_TIME.to_owned();
+    }
+    if value.abs() < 0.1 {
+        return format!("{} ms", grouped(value * 1000.0, if value.abs() < 0.01 { 2 } else { 1 }));
+    }
     let (seconds, unit) = natural_unit(value.abs());
     format!("{} {unit}", grouped(value / seconds, 1))
 }

@@ -18,7 +18,8 @@ pub fn finding(measure: &Column, table: &Report, loads: &[f64]) -> Option<String
     if table.runs.len() < 2 || measure.better != Better::Lower {
         return Some(facts.alone(last));
     }
-    let valued = (0..table.runs.len()).filter_map(|run| Some((run, facts.value(run, last)?)));
+    let comparable = (0..table.runs.len()).filter(|run| table.is_comparable(*run));
+    let valued = comparable.filter_map(|run| Some((run, facts.value(run, last)?)));
     let (winner, best) = valued.min_by(|left, right| left.1.total_cmp(&right.1))?;
     if distance(best, first) < NOTABLE {
         return Some(facts.unbeaten(last, first));

@@ -9,15 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use super::chart::{Axis, Chart, ChartShape, Line, LineChart, Scale};
 use super::data::{Column, Format, Report, Run};
+use super::findings::rejections;
 use super::html::{self, escape};
-use super::page::{NEEDS_SCRIPT, header, notes, select, table_of};
-use super::{growth, table};
+use super::page::{NEEDS_SCRIPT, contents, header, notes, opening, select, table_of};
+use super::{format, growth, table};
 
 /// Shorter times are drawn at the lower edge of a logarithmic axis.
 const SHORTEST_SECS: f64 = 1.0;
 
 /// Values further apart than by this factor are first shown on a logarithmic axis.
 const WIDE: f64 = 20.0;
+
+/// Jobs that wait less than this part of their time do not queue.
+const QUIET: f64 = 0.01;
 
 /// Everything a report over loads shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +32,10 @@ pub struct LoadReport {
     pub loads: Vec<f64>,
     /// By load and policy: one value for each measure.
     pub values: Vec<Vec<Vec<Option<f64>>>>,
+    /// By load: seconds from the first submission to the last.
+    pub arrivals_s: Vec<f64>,
+    /// How long jobs run, where each counts by its work.
+    pub run_s: f64,
 }
 
 impl LoadReport {
@@ -41,6 +49,7 @@ impl LoadReport {
         let run = |(policy, run): (usize, &Run)| Run {
             policy: run.policy.clone(),
             settings: run.settings.clone(),
+            jobs: run.jobs,
             values: (0..self.loads.len()).map(|load| self.value(load, policy, measure)).collect(),
             ..Run::default()
         };
@@ -66,11 +75,36 @@ impl LoadReport {
         least.zip(most).is_some_and(|(least, most)| most > WIDE * least)
     }
 
-    /// What each measure does as the load grows, a sentence each.
+    /// What each measure does as the load grows, a sentence each, after jobs that were turned away.
     pub fn findings(&self) -> Vec<String> {
         let columns = self.about.columns.iter().enumerate();
         let finding = |(at, column)| growth::finding(column, &self.measure(at), &self.loads);
-        columns.filter_map(finding).collect()
+        let mut sentences = rejections(&self.about);
+        sentences.extend(columns.filter_map(finding));
+        sentences.extend(self.quiet());
+        sentences
+    }
+
+    /// Loads that should fill the cluster and under which nobody waits, and why.
+    pub fn quiet(&self) -> Option<String> {
+        let measure = |key: &str| self.about.columns.iter().position(|column| column.key == key);
+        let (jct, wait) = (measure("avg_jct")?, measure("avg_wait")?);
+        let waits = |load: usize, policy: usize| {
+            let of = self.value(load, policy, wait).zip(self.value(load, policy, jct));
+            of.is_some_and(|(wait, jct)| wait >= QUIET * jct)
+        };
+        let nobody = |load: &usize| !(0..self.about.runs.len()).any(|run| waits(*load, run));
+        let mut full = (0..self.loads.len()).filter(|load| self.loads[*load] >= 1.0);
+        let quiet = full.rfind(nobody)?;
+        let arrivals = format::value(*self.arrivals_s.get(quiet)?, Format::Duration);
+        let run = format::value(self.run_s, Format::Duration);
+        Some(format!(
+            "At load {} hardly anything queues: under every policy jobs wait less than {} of their \
+             time. They all come within {arrivals} and run {run}, weighted by work, so that most \
+             of it is done when nobody comes any more.",
+            self.loads[quiet],
+            format::value(QUIET, Format::Percent),
+        ))
     }
 }
 
@@ -91,15 +125,12 @@ pub fn render(report: &LoadReport) -> String {
 fn body(report: &LoadReport) -> String {
     let labels = report.about.labels();
     let sections = [summary(report), curves(report), tables(report), notes(&report.about, &labels)];
-    format!("{}<main>\n{}</main>", header(&report.about), sections.concat())
+    let sections = sections.concat();
+    format!("{}<main>\n{}{sections}</main>", header(&report.about), contents(&sections))
 }
 
 fn summary(report: &LoadReport) -> String {
-    format!(
-        "<section aria-labelledby=\"findings\">\n<h2 id=\"findings\">Findings</h2>\n\
-         <p class=\"lead\">{}</p>\n</section>\n",
-        escape(&report.findings().join(" "))
-    )
+    opening(&report.findings(), rejections(&report.about).len())
 }
 
 fn curves(report: &LoadReport) -> String {
@@ -207,7 +238,8 @@ mod tests {
         let runs = rows.iter().map(run).collect();
         let about = Report { columns: vec![column], runs, ..Report::default() };
         let at_load = |load| rows.iter().map(|row| value(load, row)).collect();
-        LoadReport { about, loads: loads.to_vec(), values: (0..loads.len()).map(at_load).collect() }
+        let values = (0..loads.len()).map(at_load).collect();
+        LoadReport { about, loads: loads.to_vec(), values, ..LoadReport::default() }
     }
 
     fn check_finding(text: &str, expected: Expect) {
@@ -246,7 +278,7 @@ mod tests {
         check_finding(
             "fifo 100 1000\nsjf 120 0",
             expect![
-                "sjf cuts the mean waiting time of fifo by 100 % at load 2, from 16.7 min to 0.0 min, and is behind it at load 0.5."
+                "sjf cuts the mean waiting time of fifo by 100 % at load 2, from 16.7 min to 0 s, and is behind it at load 0.5."
             ],
         );
         check_finding(
@@ -257,7 +289,7 @@ mod tests {
         );
         check_finding(
             "fifo 0 0\nsjf 0 0",
-            expect!["No policy has a notably lower mean waiting time than fifo at load 2: 0.0 s."],
+            expect!["No policy has a notably lower mean waiting time than fifo at load 2: 0 s."],
         );
         check_finding(
             "fifo 60 7200",

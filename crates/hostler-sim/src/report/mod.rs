@@ -7,23 +7,24 @@
 //! price is a fixed set of plots, lines, bars, boxes and heat maps, described by [`chart`]; a new
 //! kind is a function in `assets/` and a variant there.
 
+mod changes;
 pub mod chart;
 mod compare;
 pub mod data;
 mod findings;
 pub mod format;
+mod groups;
 mod growth;
 pub mod html;
 pub mod loads;
-mod page;
+pub(crate) mod page;
 pub(crate) mod reduce;
 pub mod table;
-mod tenants;
 #[cfg(test)]
 mod tests;
 
 pub use data::Report;
-pub use findings::findings;
+pub use findings::{findings, rejections};
 pub use reduce::thin;
 
 /// Writes a report as one self-contained HTML page.

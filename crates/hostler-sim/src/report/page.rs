@@ -3,11 +3,12 @@
 //! Tables and findings are complete without scripts, because some mail programs run none; plots
 //! appear where scripts run.
 
+use super::changes::changes;
 use super::data::{Better, Column, Format, Report, Run};
-use super::findings::findings;
+use super::findings::{findings, rejections};
 use super::format;
+use super::groups::groups;
 use super::html::escape;
-use super::tenants::tenants;
 
 /// Colours and dashes of the style sheet; the script counts the same way.
 const COLOURS: usize = 6;
@@ -23,11 +24,27 @@ pub fn body(report: &Report) -> String {
         sections.push(comparison(report));
         sections.push(distributions());
         sections.push(over_time(report, &labels));
-        sections.push(tenants(report, &labels));
+        sections.push(groups(report, &labels));
+        sections.push(changes(report, &labels));
         sections.push(machines(report, &labels));
     }
     sections.push(notes(report, &labels));
-    format!("{}<main>\n{}</main>", header(report), sections.concat())
+    let sections = sections.concat();
+    format!("{}<main>\n{}{sections}</main>", header(report), contents(&sections))
+}
+
+/// Links to the sections of a page, by their headings; nothing for a page of one or two.
+pub fn contents(sections: &str) -> String {
+    let mut entries = Vec::new();
+    for heading in sections.split("<h2 id=\"").skip(1) {
+        let Some((id, rest)) = heading.split_once("\">") else { continue };
+        let title = rest.split("</h2>").next().unwrap_or_default();
+        entries.push(format!("<li><a href=\"#{id}\">{title}</a></li>\n"));
+    }
+    match entries.len() {
+        0..=2 => String::new(),
+        _ => format!("<nav aria-label=\"Contents\">\n<ol>\n{}</ol>\n</nav>\n", entries.concat()),
+    }
 }
 
 /// Title and subtitle of a page.
@@ -41,11 +58,21 @@ pub fn header(report: &Report) -> String {
 }
 
 fn summary(report: &Report) -> String {
-    let sentences = findings(report).join(" ");
+    opening(&findings(report), rejections(report).len())
+}
+
+/// The findings; the first `alarms` of them stand apart, because they put the rest in doubt.
+pub fn opening(sentences: &[String], alarms: usize) -> String {
+    let (alarms, rest) = sentences.split_at(alarms.min(sentences.len()));
+    let paragraph = |class: &str, sentences: &[String]| match sentences {
+        [] => String::new(),
+        some => format!("<p class=\"{class}\">{}</p>\n", escape(&some.join(" "))),
+    };
     format!(
         "<section aria-labelledby=\"findings\">\n<h2 id=\"findings\">Findings</h2>\n\
-         <p class=\"lead\">{}</p>\n</section>\n",
-        escape(&sentences)
+         {}{}</section>\n",
+        paragraph("lead alarm", alarms),
+        paragraph("lead", rest)
     )
 }
 

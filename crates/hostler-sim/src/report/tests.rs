@@ -1,6 +1,6 @@
 //! What readers of a report rely on, checked on the smallest reports that show it.
 
-use super::data::{Better, Column, Format, Heat, Report, Run, Spread, TenantFigures};
+use super::data::{Better, Column, Format, GroupFigures, Heat, JobCounts, Report, Run, Spread};
 use super::{findings, format, html, render, table};
 use expect_test::{Expect, expect};
 
@@ -165,13 +165,19 @@ fn durations_of_one_column_share_a_unit_unless_too_far_apart() {
         written(&[60.0, 5_000_000.0]),
         written(&[90_000.0]),
         written(&[-7_200.0]),
+        written(&[0.0, 3_600.0 * 30.0, 3_600.0 * 40.0]),
+        written(&[200.0, 3_600.0, 3_600.0 * 40.0]),
+        written(&[0.002, 0.04, 86_400.0]),
     ];
     expect![[r#"
-        0.00 s | 0.50 s | 12.00 s
+        0 s | 0.50 s | 12.00 s
         0.86 h | 3.19 h | 8.61 h
         60.0 s | 57.9 d
         25.0 h
-        -2.0 h"#]]
+        -2.0 h
+        0 s | 30.0 h | 40.0 h
+        3.3 min | 60.0 min | 40.0 h
+        2.00 ms | 40.0 ms | 24.0 h"#]]
     .assert_eq(&texts.join("\n"));
 }
 
@@ -241,6 +247,35 @@ fn findings_stay_sensible_without_values() {
     );
 }
 
+#[test]
+fn a_policy_that_rejects_more_than_another_is_best_in_nothing() {
+    let mut report =
+        report("avg_jct:lower:duration used:higher:percent\na 100 0.5\nb 10 0.9\nc 90 0.4");
+    for (run, rejected) in report.runs.iter_mut().zip([0, 60, 0]) {
+        run.jobs = JobCounts { submitted: 100, done: 100 - rejected, rejected };
+    }
+    report.runs[1].rejected_for = vec!["60: too large (job `x` and others)".to_owned()];
+    expect![[r#"
+        b rejected 60 of 100 jobs (60.0 %): 60: too large (job `x` and others).
+        Only those that rejected fewest are called best: the others ran fewer jobs.
+        Figures over so small a part of the jobs say little about the workload.
+        c has the best average job completion time: 1.50 min, 10 % shorter than a (1.67 min).
+        It is behind in used: 40.0 %, where a has 50.0 %."#]]
+    .assert_eq(&findings(&report).join("\n"));
+    assert_eq!(report.best(0), [false, false, true]);
+    assert!(render(&report).contains("<p class=\"lead alarm\">b rejected 60 of 100"), "no alarm");
+}
+
+#[test]
+fn a_handful_of_jobs_makes_no_finding() {
+    let mut report = report("avg_jct:lower:duration\na 100\nb 10");
+    for run in &mut report.runs {
+        run.jobs = JobCounts { submitted: 19, done: 19, rejected: 0 };
+    }
+    expect!["Only 19 jobs finished: too few to tell policies apart by."]
+        .assert_eq(&findings(&report).join("\n"));
+}
+
 const HOSTILE: &str = "</script><script>alert('x')</script><img src=x onerror=\"alert(1)\">&";
 
 /// Every text field of a report, hostile.
@@ -260,7 +295,7 @@ fn hostile() -> Report {
         run.policy = hostile();
         run.settings = hostile();
         run.summary = hostile();
-        run.tenants = vec![TenantFigures { name: hostile(), jobs: 1, ..TenantFigures::default() }];
+        run.tenants = vec![GroupFigures { name: hostile(), jobs: 1, ..GroupFigures::default() }];
         run.heat = Heat {
             times_s: vec![0.0],
             machines: vec![hostile()],
@@ -293,7 +328,8 @@ fn embedded_data_reads_back_as_it_was() {
 fn page_needs_nothing_from_outside() {
     let page = render(&hostile());
     let namespace = "http://www.w3.org/2000/svg";
-    let elsewhere = page.replace(namespace, "");
+    // A link to a place on the page itself fetches nothing.
+    let elsewhere = page.replace(namespace, "").replace("href=\"#", "");
     for source in ["http://", "https://", "src=\"", "href=", "@import", "url("] {
         assert!(!elsewhere.contains(source), "the page refers to {source}");
     }
@@ -337,10 +373,12 @@ fn page_marks_the_best_by_a_sign_and_a_word_and_leaves_holes_unsorted() {
 #[test]
 fn tenants_beyond_the_largest_twenty_become_one_row() {
     let mut report = report("wait:lower:count\na 1");
-    let tenant = |number: u64| TenantFigures {
+    let tenant = |number: u64| GroupFigures {
         name: format!("tenant {number}"),
         jobs: number,
         gpu_hours: number as f64,
+        lost_gpu_hours: 0.0,
+        waited_s: number as f64 * number as f64,
         avg_jct_s: number as f64 * 10.0,
         avg_wait_s: number as f64,
         p99_wait_s: number as f64 * 2.0,
@@ -354,9 +392,11 @@ fn tenants_beyond_the_largest_twenty_become_one_row() {
         <th scope="row">2 others</th>
         <td data-value="3">3</td>
         <td data-value="3">3.00</td>
+        <td data-value="0">0</td>
         <td data-value="16.666666666666668">0.28 min</td>
         <td data-value="1.6666666666666667">1.67 s</td>
         <td data-value="4">4.0 s</td>
+        <td data-value="5">5.0 s</td>
         </tr>"#]]
     .assert_eq(&others.join("\n").replace("><", ">\n<"));
 }

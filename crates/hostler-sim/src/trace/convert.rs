@@ -27,6 +27,8 @@ pub struct ConvertOptions {
     pub strict: bool,
     /// Drop jobs without a run time, which a simulation cannot run.
     pub runnable: bool,
+    /// Drop the GPU models that tasks ask for.
+    pub any_gpu: bool,
     /// What only some sources can be told.
     pub reading: ImportOptions,
 }
@@ -69,6 +71,9 @@ pub fn import(
     options.reading.check(importer)?;
     let imported = (importer.import)(input, &options.reading, progress)?;
     let Imported { mut trace, files, rows_read, mut dropped, mut noted } = imported;
+    if options.any_gpu {
+        count(&mut noted, "GPU model that a task asked for is dropped", trace.drop_gpu_models());
+    }
     let endless = endless_jobs(&trace);
     match options.runnable {
         true => drop_endless(&mut trace, &endless, &mut dropped),
@@ -98,6 +103,9 @@ pub fn import(
         ("strict".to_owned(), options.strict.to_string()),
         ("runnable".to_owned(), options.runnable.to_string()),
     ]);
+    if options.any_gpu {
+        meta.options.insert("any_gpu".to_owned(), true.to_string());
+    }
     meta.inputs = files.iter().map(|file| fingerprint(file)).collect::<Result<_, _>>()?;
     (meta.rows_read, meta.rows_dropped) = (rows_read.clone(), dropped.clone());
     meta.rows_noted = noted.clone();

@@ -1,26 +1,27 @@
-//! Whether a single instance of a task could run on some empty node.
+//! How many instances of a task the empty nodes hold, each node on its own.
 //!
-//! Only for the validator: gangs, free capacity and time play no part.
+//! For the validator and for the load: several roles of a job, free capacity and time play no part.
 
 use std::collections::{HashMap, HashSet};
 
 use super::limits::FIT_COMPARISONS_MAX;
-use super::table::{NodeRow, OptU32, TaskRow, Trace};
-use super::text::TextId;
+use super::table::{JobRow, NodeRow, OptU32, TaskRow, Trace};
+use super::text::{TextId, TextPool};
 
 /// Answers by comparing distinct demands with distinct node shapes, each pair once.
 pub(super) struct Fit<'a> {
     trace: &'a Trace,
-    shapes: Vec<MachineShape>,
+    /// Shapes of nodes, and how many nodes have each.
+    shapes: Vec<(MachineShape<'a>, u64)>,
     models: HashSet<&'a str>,
-    known: HashMap<Demand, bool>,
+    known: HashMap<Demand, u64>,
     comparisons_left: u64,
     gave_up: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct MachineShape {
-    model: TextId,
+struct MachineShape<'a> {
+    model: &'a str,
     gpus: u32,
     gpu_mem_mib: OptU32,
     cpu_milli: OptU32,
@@ -37,13 +38,22 @@ struct Demand {
 }
 
 impl<'a> Fit<'a> {
+    /// On the nodes of the trace.
     pub(super) fn new(trace: &'a Trace) -> Fit<'a> {
-        let distinct: HashSet<MachineShape> = trace.nodes.iter().map(MachineShape::of).collect();
-        let gpu_nodes = trace.nodes.iter().filter(|node| node.gpu_count > 0);
+        Fit::on(trace, &trace.nodes, &trace.text)
+    }
+
+    /// On nodes whose texts are in `text`.
+    pub(super) fn on(trace: &'a Trace, nodes: &'a [NodeRow], text: &'a TextPool) -> Fit<'a> {
+        let (mut seen, mut shapes) = (HashSet::new(), HashMap::new());
+        for node in nodes.iter().filter(|node| seen.insert(node.node_id)) {
+            *shapes.entry(MachineShape::of(node, text)).or_default() += 1;
+        }
+        let gpu_nodes = nodes.iter().filter(|node| node.gpu_count > 0);
         Fit {
             trace,
-            shapes: distinct.into_iter().collect(),
-            models: gpu_nodes.map(|node| trace.str(node.gpu_model)).collect(),
+            shapes: shapes.into_iter().collect(),
+            models: gpu_nodes.map(|node| text.get(node.gpu_model)).collect(),
             known: HashMap::new(),
             comparisons_left: FIT_COMPARISONS_MAX,
             gave_up: false,
@@ -55,10 +65,20 @@ impl<'a> Fit<'a> {
         !self.shapes.is_empty() && !self.models.contains(model)
     }
 
-    /// Whether the task fits; `None` once, when the work allowed is spent (from then on "yes").
+    /// Whether an instance fits; `None` once, when the work allowed is spent (from then on "yes").
     pub(super) fn fits(&mut self, task: &TaskRow) -> Option<bool> {
+        self.slots(task).map(|slots| slots > 0)
+    }
+
+    /// Whether all instances of every task of a job fit at once, each task on its own.
+    pub(super) fn holds(&mut self, job: &JobRow) -> bool {
+        let tasks = self.trace.tasks_of(job);
+        tasks.iter().all(|task| self.slots(task).is_none_or(|slots| slots >= task.count.into()))
+    }
+
+    fn slots(&mut self, task: &TaskRow) -> Option<u64> {
         if self.shapes.is_empty() || self.gave_up {
-            return Some(true);
+            return Some(u64::MAX);
         }
         let demand = Demand::of(task);
         if let Some(answer) = self.known.get(&demand) {
@@ -71,16 +91,17 @@ impl<'a> Fit<'a> {
         }
         self.comparisons_left -= cost;
         let models: Vec<&str> = self.trace.list(demand.models, '|').collect();
-        let answer = self.shapes.iter().any(|shape| shape.holds(&demand, &models, self.trace));
+        let slots = self.shapes.iter().map(|(shape, nodes)| shape.slots(&demand, &models) * nodes);
+        let answer = slots.sum();
         self.known.insert(demand, answer);
         Some(answer)
     }
 }
 
-impl MachineShape {
-    fn of(node: &NodeRow) -> MachineShape {
+impl<'a> MachineShape<'a> {
+    fn of(node: &NodeRow, text: &'a TextPool) -> MachineShape<'a> {
         MachineShape {
-            model: node.gpu_model,
+            model: text.get(node.gpu_model),
             gpus: node.gpu_count,
             gpu_mem_mib: node.gpu_mem_mib,
             cpu_milli: node.cpu_milli,
@@ -88,14 +109,23 @@ impl MachineShape {
         }
     }
 
-    /// What the node does not say does not limit.
-    fn holds(&self, demand: &Demand, models: &[&str], trace: &Trace) -> bool {
-        let enough = |have: OptU32, want: u32| have.or(u32::MAX) >= want;
-        let gpu_ok = demand.gpu_milli == 0
-            || (self.gpus >= demand.gpu_milli.div_ceil(1000)
-                && enough(self.gpu_mem_mib, demand.gpu_mem_mib)
-                && (models.is_empty() || models.contains(&trace.str(self.model))));
-        gpu_ok && enough(self.cpu_milli, demand.cpu_milli) && enough(self.mem_mib, demand.mem_mib)
+    /// Instances that an empty node holds; what the node does not say does not limit.
+    fn slots(&self, demand: &Demand, models: &[&str]) -> u64 {
+        let per = |have: OptU32, want: u32| have.get().and_then(|have| have.checked_div(want));
+        let limits = [per(self.cpu_milli, demand.cpu_milli), per(self.mem_mib, demand.mem_mib)];
+        let most = limits.into_iter().flatten().min().unwrap_or(u32::MAX);
+        if demand.gpu_milli == 0 {
+            return most.into();
+        }
+        let memory_fits = self.gpu_mem_mib.or(u32::MAX) >= demand.gpu_mem_mib;
+        if !memory_fits || !(models.is_empty() || models.contains(&self.model)) {
+            return 0;
+        }
+        let by_gpu = match demand.gpu_milli {
+            part @ 1..1000 => self.gpus.saturating_mul(1000 / part),
+            whole => self.gpus / whole.div_ceil(1000),
+        };
+        most.min(by_gpu).into()
     }
 }
 

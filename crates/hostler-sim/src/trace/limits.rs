@@ -28,7 +28,7 @@ pub const NUMBER_MAX: u64 = u32::MAX as u64 - 1;
 pub const COUNT_MAX: u64 = 1_000_000;
 
 /// Most GPUs of one node. The largest machines hold 16.
-pub const NODE_GPUS_MAX: u32 = 64;
+pub const NODE_GPUS_MAX: u32 = 128;
 
 /// Most nodes of one cluster.
 pub const NODES_MAX: usize = 1_000_000;

@@ -47,10 +47,9 @@ fn divides(islands: u32, node: &NodeRow) -> bool {
     }
 }
 
-/// The first column, but for the times, in which two rows of one machine differ.
+/// The first column, but for the times and the pool, in which two rows of one machine differ.
 fn difference(one: &NodeRow, other: &NodeRow) -> Option<&'static str> {
     let columns = [
-        ("pool", one.pool == other.pool),
         ("gpu_model", one.gpu_model == other.gpu_model),
         ("gpu_count", one.gpu_count == other.gpu_count),
         ("gpu_mem_mib", one.gpu_mem_mib == other.gpu_mem_mib),

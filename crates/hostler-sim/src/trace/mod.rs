@@ -35,7 +35,7 @@ pub use convert::{ConvertOptions, Converted, convert};
 pub use error::{Fault, Faults, TraceError};
 pub use hostler_core::random;
 pub use import::{IMPORTERS, ImportOptions, Importer, Zone};
-pub use load::{Load, load};
+pub use load::{Load, load, runnable_load};
 pub use meta::Meta;
 pub use pailike::PaiLike;
 pub use read::{ReadOptions, read};

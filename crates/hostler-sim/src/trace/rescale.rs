@@ -4,17 +4,18 @@
 //! they run; deadlines and recorded times move with the submission of their job. Machines come and
 //! go when they did. The generator has its own way: it draws arrivals anew.
 
+use super::cluster::Cluster;
 use super::error::TraceError;
 use super::limits::TIME_MS_MAX;
-use super::load::load;
-use super::table::{InstanceRow, NodeRow, OptU64, TaskRow, Trace};
+use super::load::runnable_load;
+use super::table::{InstanceRow, OptU64, TaskRow, Trace};
 
 /// A load that is further from the one asked for was not reached: times are whole milliseconds.
 const TOLERANCE: f64 = 0.01;
 
 /// Moves the submissions of a trace so that `target` load (1.0 = all GPUs or all cores busy,
-/// whichever is scarcer) is offered to `nodes`.
-pub fn rescale(trace: &mut Trace, nodes: &[NodeRow], target: f64) -> Result<(), TraceError> {
+/// whichever is scarcer) is offered to the cluster by the jobs that it can run.
+pub fn rescale(trace: &mut Trace, cluster: &Cluster, target: f64) -> Result<(), TraceError> {
     if !(target.is_finite() && target > 0.0) {
         let (value, expected) = (target.to_string(), "a number above 0".to_owned());
         return Err(TraceError::Option { name: "load", value, expected });
@@ -24,7 +25,7 @@ pub fn rescale(trace: &mut Trace, nodes: &[NodeRow], target: f64) -> Result<(), 
     if first == last {
         return Err(TraceError::OneInstant);
     }
-    let present = load(trace, nodes).max();
+    let present = runnable_load(trace, cluster).max();
     if present == 0.0 {
         return Err(TraceError::NoLoad);
     }
@@ -33,7 +34,7 @@ pub fn rescale(trace: &mut Trace, nodes: &[NodeRow], target: f64) -> Result<(), 
         return Err(TraceError::LoadOutOfReach { target });
     }
     move_jobs(trace, first, factor);
-    let off = load(trace, nodes).max() / target - 1.0;
+    let off = runnable_load(trace, cluster).max() / target - 1.0;
     if off.abs() > TOLERANCE {
         return Err(TraceError::LoadOutOfReach { target });
     }

@@ -27,7 +27,7 @@ use hostler_core::cluster::{GpuModel, NodeSpec, Power, Tenant};
 use hostler_core::decision::Decision;
 use hostler_core::event::Event;
 use hostler_core::executor::Executor;
-use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId, WindowId};
+use hostler_core::id::{Features, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId, WindowId};
 use hostler_core::job::JobSpec;
 use hostler_core::metrics::Contention;
 use hostler_core::placement::Placement;
@@ -64,6 +64,19 @@ pub struct Site {
     pub abilities: Abilities,
     /// Times for which nodes are kept, by number.
     pub windows: Vec<Window>,
+    /// Nodes that become part of another pool; what runs there stays.
+    pub moves: Vec<Move>,
+}
+
+/// A node becomes part of another pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Which.
+    pub node: NodeId,
+    /// When.
+    pub at: Time,
+    /// What it can do from then on: the mark of the pool.
+    pub features: Features,
 }
 
 /// The simulated world.
@@ -101,6 +114,9 @@ impl<Source: Arrivals> World<Source> {
     /// A world at time zero.
     pub fn new(site: Site, arrivals: Source, truth: Truth) -> World<Source> {
         let mut queue = Queue::default();
+        for Move { node, at, features } in site.moves.iter().copied() {
+            queue.push(at, Coming::Move(node, features));
+        }
         for fault in &site.faults {
             if let InjectedFault::NodeDown { node, at, lasts } = *fault {
                 queue.push(at, Coming::Fail(node));
@@ -174,6 +190,10 @@ impl<Source: Arrivals> World<Source> {
             Coming::Start(lease) => self.start(lease, events),
             Coming::Finish(lease, version) => self.finish(lease, version, events),
             Coming::Saved(lease) => self.saved(lease, events),
+            Coming::Move(node, features) => {
+                self.site.nodes[node.index()].features = features;
+                events.push(Event::FeaturesChanged { node, features });
+            }
             Coming::Fail(node) => self.fail(node, events),
             Coming::Repair(node) => self.repair(node, events),
             Coming::Resend(lease) => self.resend(lease, events),

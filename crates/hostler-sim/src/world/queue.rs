@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use hostler_core::event::Event;
-use hostler_core::id::{LeaseId, NodeId};
+use hostler_core::id::{Features, LeaseId, NodeId};
 use hostler_core::units::Time;
 
 /// Something that will happen.
@@ -16,6 +16,8 @@ pub(super) enum Coming {
     Finish(LeaseId, u32),
     /// A stay has saved its state.
     Saved(LeaseId),
+    /// A node becomes part of another pool.
+    Move(NodeId, Features),
     /// A node fails.
     Fail(NodeId),
     /// A node is back.

@@ -15,6 +15,13 @@ pub(super) enum Doing {
     Saving,
 }
 
+/// Saves that a job makes by itself: after how much work, and how long they take.
+#[derive(Clone, Copy)]
+struct Rhythm {
+    every: Span,
+    save: Span,
+}
+
 /// One stay of a job.
 #[derive(Debug)]
 pub(super) struct Stay {
@@ -27,6 +34,10 @@ pub(super) struct Stay {
     pub(super) base: Span,
     /// Work of this stay up to `seen`.
     worked: Span,
+    /// The part of it that the job saved by itself; kept only where that takes time.
+    saved: Span,
+    /// Time spent so far on the save that is due.
+    saving: Span,
     seen: Time,
     pub(super) rate: Rate,
     /// Changes whenever the finish does, so that an outdated one is known.
@@ -49,6 +60,8 @@ impl Stay {
             doing: Doing::Starting,
             base,
             worked: Span::ZERO,
+            saved: Span::ZERO,
+            saving: Span::ZERO,
             seen: Time::ZERO,
             rate: Rate::FULL,
             version: 0,
@@ -66,14 +79,55 @@ impl Stay {
     /// Goes on at `at` with so much work of this stay done.
     pub(super) fn resume(&mut self, worked: Span, at: Time) {
         (self.worked, self.seen) = (worked, at);
+        (self.saved, self.saving) = (self.kept(worked), Span::ZERO);
         self.version += 1;
     }
 
     /// Counts the work up to `now`.
     pub(super) fn account(&mut self, now: Time) {
         if self.doing == Doing::Working {
-            self.worked += now.since(self.seen).work_at(self.rate);
+            let elapsed = now.since(self.seen);
+            match self.rhythm() {
+                Some(rhythm) => self.advance(elapsed, rhythm),
+                None => self.worked += elapsed.work_at(self.rate),
+            }
             self.seen = self.seen.max(now);
+        }
+    }
+
+    /// How often it saves by itself and how long that takes, where both matter.
+    fn rhythm(&self) -> Option<Rhythm> {
+        let Checkpoint { every, save, never, .. } = self.spec.checkpoint;
+        let matters = !never && every > Span::ZERO && save > Span::ZERO;
+        matters.then_some(Rhythm { every, save })
+    }
+
+    /// Counts work and saves: after each `every` of work comes a pause in which it is saved.
+    fn advance(&mut self, mut elapsed: Span, Rhythm { every, save }: Rhythm) {
+        loop {
+            let since = self.worked.saturating_sub(self.saved);
+            if since >= every {
+                let pause = save.saturating_sub(self.saving);
+                if elapsed < pause {
+                    self.saving += elapsed;
+                    return;
+                }
+                elapsed = elapsed.saturating_sub(pause);
+                (self.saved, self.saving) = (self.worked, Span::ZERO);
+                // Whole rounds at once, so that a long stay costs no more than a short one.
+                let rounds = elapsed.0 / (every.at(self.rate) + save).0;
+                elapsed = Span(elapsed.0 - rounds * (every.at(self.rate) + save).0);
+                self.worked += Span(rounds * every.0);
+                self.saved = self.worked;
+                continue;
+            }
+            let rest = every.saturating_sub(since);
+            if elapsed < rest.at(self.rate) {
+                self.worked += elapsed.work_at(self.rate);
+                return;
+            }
+            elapsed = elapsed.saturating_sub(rest.at(self.rate));
+            self.worked += rest;
         }
     }
 
@@ -93,14 +147,28 @@ impl Stay {
 
     /// When a job of true length `run` is done at the present rate.
     pub(super) fn finish_at(&self, run: Span) -> Time {
-        self.seen + run.saturating_sub(self.base + self.worked).at(self.rate)
+        let left = run.saturating_sub(self.base + self.worked);
+        let pauses = self.rhythm().map_or(Span::ZERO, |rhythm| self.pauses(left, rhythm));
+        self.seen + pauses + left.at(self.rate)
+    }
+
+    /// Time of the saves that come before `left` is done; whoever is done does not save.
+    fn pauses(&self, left: Span, Rhythm { every, save }: Rhythm) -> Span {
+        let since = self.worked.saturating_sub(self.saved);
+        let saves = (since + left).0.saturating_sub(1) / every.0;
+        Span(saves.saturating_mul(save.0)).saturating_sub(self.saving)
     }
 
     /// Work done over all stays, and the part of it that survives a crash.
     pub(super) fn done_and_safe(&self) -> (Span, Span) {
+        let saved = if self.rhythm().is_some() { self.saved } else { self.kept(self.worked) };
+        (self.base + self.worked, self.base + saved)
+    }
+
+    /// What is saved of so much work where saving takes no time.
+    fn kept(&self, worked: Span) -> Span {
         let Checkpoint { every, never, .. } = self.spec.checkpoint;
         let every = if never { Span::ZERO } else { every };
-        let kept = self.worked.0.checked_div(every.0).map_or(0, |times| times * every.0);
-        (self.base + self.worked, self.base + Span(kept))
+        Span(worked.0.checked_div(every.0).map_or(0, |times| times * every.0))
     }
 }

@@ -10,12 +10,14 @@ use hostler_core::policy::Need;
 use hostler_core::registry::Registry;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
+use hostler_sim::jobs::{self, JobTable};
 use hostler_sim::lower::Workload;
-use hostler_sim::report::data::{self, Column, Report, Run, Spread};
-use hostler_sim::report::{render, table, thin};
+use hostler_sim::report::data::{self, Changes, Column, Report, Run, Spread};
+use hostler_sim::report::{findings, rejections, render, table, thin};
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::rejected::{self, Rejected};
 use super::simulate::warnings;
 use super::{RunJson, loads};
 use crate::cli::Compare;
@@ -34,6 +36,8 @@ const CDF_POINTS: usize = 400;
 struct Compared {
     json: RunJson,
     run: Run,
+    /// Seconds to completion, by job.
+    completions: Vec<f32>,
     /// What a user should know before he believes the numbers.
     warnings: Vec<String>,
 }
@@ -53,13 +57,11 @@ pub fn run(args: &Compare, registry: &Registry) -> Result<()> {
     }
     let results = simulate_all(&chosen, &loaded.workload, args)?;
     results.iter().flat_map(|result| &result.warnings).for_each(say);
-    let json = args.json.then(|| {
-        let runs: Vec<&RunJson> = results.iter().map(|result| &result.json).collect();
-        json!({ "workload": loaded.words, "runs": runs })
-    });
-    notes.extend(rejections(results.iter().map(|result| &result.json)));
+    let runs: Vec<serde_json::Value> = results.iter().map(|result| json!(result.json)).collect();
     notes.push("Times are over finished jobs; percentiles are by nearest rank.".to_owned());
-    let (columns, results) = with_columns(results);
+    let changes = changes(&results, &loaded.workload);
+    let (columns, mut results) = with_columns(results);
+    results.iter_mut().zip(changes).for_each(|(run, changes)| run.changes = changes);
     let report = Report {
         title: "Hostler: policies compared".to_owned(),
         subtitle: loaded.words,
@@ -68,8 +70,32 @@ pub fn run(args: &Compare, registry: &Registry) -> Result<()> {
         runs: results,
         notes,
     };
-    let text = |colour| format!("{}\n\n{}", report.subtitle, table::text(&report, colour));
-    hand_out(args, &render(&report), json.as_ref(), text)
+    let findings = findings(&report);
+    let words = &report.subtitle;
+    let json = args.json.then(|| json!({ "workload": words, "findings": findings, "runs": runs }));
+    let alarm = alarm(&report);
+    let text = |colour| format!("{words}\n\n{alarm}{}", table::text(&report, colour));
+    hand_out(args, &render(&report), json.as_ref(), text)?;
+    refuse_most(&report)
+}
+
+/// What each policy changes for each job, against the first.
+fn changes(results: &[Compared], workload: &Workload) -> Vec<Option<Changes>> {
+    let Some((first, _)) = results.split_first() else { return Vec::new() };
+    let change = |(at, other): (usize, &Compared)| {
+        (at > 0).then(|| jobs::changes(&first.completions, &other.completions, workload))
+    };
+    results.iter().enumerate().map(change).collect()
+}
+
+/// What is told before a table: jobs that were turned away.
+pub fn alarm(report: &Report) -> String {
+    rejections(report).iter().map(|sentence| format!("warning: {sentence}\n\n")).collect()
+}
+
+/// Fails where a policy turned half of the jobs away, or more.
+pub fn refuse_most(report: &Report) -> Result<()> {
+    rejected::refuse_most(report.runs.iter().map(|run| (&*run.policy, run.jobs)))
 }
 
 /// Writes the page and prints the result, as JSON if there is some.
@@ -107,14 +133,6 @@ fn with_columns(results: Vec<Compared>) -> (Vec<Column>, Vec<Run>) {
 pub fn command_line() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// Jobs that no run could take: the cluster is too small for them.
-pub fn rejections<'a>(runs: impl Iterator<Item = &'a RunJson>) -> Option<String> {
-    let most = runs.map(|run| run.summary.jobs_rejected).max()?;
-    let jobs = if most == 1 { "job" } else { "jobs" };
-    let words = "can never run on this cluster: rejected. `hostler simulate` tells why.";
-    (most > 0).then(|| format!("{most} {jobs} {words}"))
 }
 
 /// Jobs above which policies that solve do so every so often, unless they were named: a comparison
@@ -209,11 +227,13 @@ fn simulate_all(chosen: &[Chosen], workload: &Workload, args: &Compare) -> Resul
 fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Result<Compared> {
     let until = plots_end(workload);
     let pictures = (Series::ending(until), Heat::ending(until));
-    let watch = ((Metrics::default(), Counter::new(bar.clone())), pictures);
+    let counted = (Rejected::default(), Counter::new(bar.clone()));
+    let watch = (((Metrics::default(), JobTable::new(true)), counted), pictures);
     let started = Instant::now();
     let finished = super::simulated(chosen, workload, watch, None)?;
     let wall_s = started.elapsed().as_secs_f64();
-    let ((metrics, _), (series, heat)) = finished.watch;
+    let (((metrics, table), (rejected, _)), (series, heat)) = finished.watch;
+    let lines = table.finish(&finished.state);
     let warnings = warnings(&finished.state, chosen);
     let (solves, fallbacks) = finished.state.solves();
     let mut summary = metrics.summary(&finished.state);
@@ -237,7 +257,12 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Resu
             saved: points.saved,
         },
         contended: contended(&summary),
-        tenants: tenants(&summary),
+        jobs: rejected::counts(&summary),
+        rejected_for: rejected.lines(),
+        tenants: jobs::by_user(&lines, workload),
+        queues: jobs::by_queue(&lines, workload),
+        models: jobs::by_model(&lines, workload),
+        changes: None,
         heat: heat_map(&heat, &finished.state),
     };
     let json = RunJson {
@@ -250,7 +275,8 @@ fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Resu
         wall_s,
         peak_rss_mib: memory::peak_rss_mib(),
     };
-    Ok(Compared { json, run, warnings })
+    let completions = jobs::completions(&lines, workload.job_count());
+    Ok(Compared { json, run, completions, warnings })
 }
 
 /// Plots over time show the time of arrivals and as much again: the longest jobs go on for days,
@@ -283,18 +309,6 @@ fn spread(sorted: &[f64]) -> Option<Spread> {
 fn contended(summary: &Summary) -> Vec<(f64, f64)> {
     let hourly = summary.contention.iter().flat_map(|contention| &contention.hourly);
     hourly.enumerate().map(|(hour, [_, contended])| (hour as f64 * 3600.0, *contended)).collect()
-}
-
-fn tenants(summary: &Summary) -> Vec<data::TenantFigures> {
-    let tenant = |tenant: &hostler_core::metrics::TenantSummary| data::TenantFigures {
-        name: tenant.name.to_string(),
-        jobs: tenant.finished.jobs,
-        gpu_hours: tenant.gpu_hours,
-        avg_jct_s: tenant.finished.avg_jct_s,
-        avg_wait_s: tenant.finished.avg_wait_s,
-        p99_wait_s: tenant.finished.p99_wait_s,
-    };
-    summary.by_tenant.iter().map(tenant).collect()
 }
 
 /// Only machines with GPUs: the map shows where those are.

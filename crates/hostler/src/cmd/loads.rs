@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use anyhow::Result;
+use hostler_core::id::JobId;
 use hostler_core::metrics::{Metrics, Summary};
 use hostler_sim::lower::Workload;
-use hostler_sim::report::data::{Report, Run};
+use hostler_sim::report::data::{JobCounts, Report, Run};
 use hostler_sim::report::loads::{self, LoadReport};
 use hostler_sim::trace::TraceError;
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::RunJson;
-use super::compare::{command_line, hand_out, rejections};
+use super::compare::{alarm, command_line, hand_out, refuse_most};
+use super::rejected::{Rejected, counts};
 use super::simulate::warnings;
 use crate::cli::Compare;
 use crate::input::Loaded;
@@ -42,22 +44,34 @@ pub fn run(
         loaded.at_load(*load)?;
     }
     let runs = simulate_all(chosen, &loads, loaded, args)?;
-    let json = args.json.then(|| {
-        let point = |(load, runs): (&f64, &Vec<RunJson>)| json!({ "load": load, "runs": runs });
-        let points: Vec<_> = loads.iter().zip(&runs).map(point).collect();
-        json!({ "workload": loaded.words, "loads": points })
-    });
-    notes.extend(rejections(runs.iter().flatten()));
+    let point = |(load, runs): (&f64, &Vec<Outcome>)| {
+        let runs: Vec<&RunJson> = runs.iter().map(|outcome| &outcome.run).collect();
+        json!({ "load": load, "runs": runs })
+    };
+    let points: Vec<_> = loads.iter().zip(&runs).map(point).collect();
     notes.push(
         "At every load the jobs are the same and ask for the same; only the time between their \
          submissions is scaled, by one factor. Machines come, go and fail when they do. Times are \
          over finished jobs."
             .to_owned(),
     );
-    let report = report(chosen, loads, &runs, &loaded.words, notes);
-    let about = &report.about.subtitle;
-    let text = |colour| format!("{about}\n\n{}", loads::text(&report, colour));
-    hand_out(args, &loads::render(&report), json.as_ref(), text)
+    let report = report(chosen, loads, &runs, loaded, notes);
+    let (about, findings) = (&report.about.subtitle, report.findings());
+    let words = &loaded.words;
+    let json =
+        args.json.then(|| json!({ "workload": words, "findings": findings, "loads": points }));
+    let alarm = alarm(&report.about);
+    let quiet = report.quiet().map_or_else(String::new, |words| format!("\n{words}\n"));
+    let text = |colour| format!("{about}\n\n{alarm}{}{quiet}", loads::text(&report, colour));
+    hand_out(args, &loads::render(&report), json.as_ref(), text)?;
+    refuse_most(&report.about)
+}
+
+/// One run in numbers, with what it turned away and what to warn of.
+struct Outcome {
+    run: RunJson,
+    rejected_for: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// The loads in rising order, each once.
@@ -98,7 +112,7 @@ fn simulate_all(
     loads: &[f64],
     loaded: &Loaded,
     args: &Compare,
-) -> Result<Vec<Vec<RunJson>>> {
+) -> Result<Vec<Vec<Outcome>>> {
     let made = loads.iter().map(|_| Mutex::default()).collect();
     let workloads = Workloads { loaded, loads, made };
     let names: Vec<String> = loads.iter().map(|load| format!("load {load}")).collect();
@@ -125,8 +139,8 @@ fn simulate_all(
     let mut results = results?.into_iter();
     let mut by_load = Vec::with_capacity(loads.len());
     for load in loads {
-        let (runs, warnings): (Vec<_>, Vec<_>) = results.by_ref().take(chosen.len()).unzip();
-        for words in warnings.into_iter().flatten() {
+        let runs: Vec<Outcome> = results.by_ref().take(chosen.len()).collect();
+        for words in runs.iter().flat_map(|outcome| &outcome.warnings) {
             say(format_args!("at load {load}: {words}"));
         }
         by_load.push(runs);
@@ -134,17 +148,13 @@ fn simulate_all(
     Ok(by_load)
 }
 
-/// One run in numbers, and warnings.
-fn simulate_one(
-    chosen: &Chosen,
-    workload: &Workload,
-    bar: &ProgressBar,
-) -> Result<(RunJson, Vec<String>)> {
-    let watch = (Metrics::default(), Counter::new(bar.clone()));
+fn simulate_one(chosen: &Chosen, workload: &Workload, bar: &ProgressBar) -> Result<Outcome> {
+    let watch = ((Metrics::default(), Rejected::default()), Counter::new(bar.clone()));
     let started = Instant::now();
     let finished = super::simulated(chosen, workload, watch, None)?;
     let wall_s = started.elapsed().as_secs_f64();
-    let mut summary = finished.watch.0.summary(&finished.state);
+    let ((metrics, rejected), _) = finished.watch;
+    let mut summary = metrics.summary(&finished.state);
     summary.contention = finished.contention;
     let (solves, fallbacks) = finished.state.solves();
     let run = RunJson {
@@ -157,39 +167,68 @@ fn simulate_one(
         wall_s,
         peak_rss_mib: memory::peak_rss_mib(),
     };
-    Ok((run, warnings(&finished.state, chosen)))
+    let warnings = warnings(&finished.state, chosen);
+    Ok(Outcome { run, rejected_for: rejected.lines(), warnings })
 }
 
 fn report(
     chosen: &[Chosen],
     loads: Vec<f64>,
-    runs: &[Vec<RunJson>],
-    words: &str,
+    runs: &[Vec<Outcome>],
+    loaded: &Loaded,
     notes: Vec<String>,
 ) -> LoadReport {
-    let summaries: Vec<&Summary> = runs.iter().flatten().map(|run| &run.summary).collect();
+    let summaries: Vec<&Summary> =
+        runs.iter().flatten().map(|outcome| &outcome.run.summary).collect();
     let columns = columns::columns(&summaries);
     let shown: Vec<usize> = (0..columns.len())
         .filter(|column| SHOWN.contains(&columns[*column].key.as_str()))
         .collect();
-    let values = |run: &RunJson| {
-        let values = columns::values(&run.summary, &summaries);
+    let values = |outcome: &Outcome| {
+        let values = columns::values(&outcome.run.summary, &summaries);
         shown.iter().map(|column| values[*column]).collect()
     };
-    let policy = |chosen: &Chosen| Run {
+    // What can never run does not depend on when it comes: the first load speaks for all.
+    let outcome = |at: usize| runs.first().and_then(|runs| runs.get(at));
+    let policy = |(at, chosen): (usize, &Chosen)| Run {
         policy: chosen.def.kind.to_string(),
         settings: chosen.given.clone(),
         summary: chosen.def.summary.to_string(),
+        jobs: outcome(at).map_or_else(JobCounts::default, |of| counts(&of.run.summary)),
+        rejected_for: outcome(at).map_or_else(Vec::new, |of| of.rejected_for.clone()),
         ..Run::default()
     };
     let about = Report {
         title: "Hostler: policies over load".to_owned(),
-        subtitle: format!("{words} as submitted"),
+        subtitle: format!("{} as submitted", loaded.words),
         command: command_line(),
         columns: shown.iter().map(|column| columns[*column].clone()).collect(),
-        runs: chosen.iter().map(policy).collect(),
+        runs: chosen.iter().enumerate().map(policy).collect(),
         notes,
     };
     let values = runs.iter().map(|runs| runs.iter().map(values).collect()).collect();
-    LoadReport { about, loads, values }
+    let (arrivals_s, run_s) = (arrivals(loaded, &loads), run_time(&loaded.workload));
+    LoadReport { about, loads, values, arrivals_s, run_s }
+}
+
+/// Seconds from the first submission to the last, by load.
+fn arrivals(loaded: &Loaded, loads: &[f64]) -> Vec<f64> {
+    let jobs = &loaded.workload.trace().jobs;
+    let (first, last) = (jobs.first(), jobs.last());
+    let span = first.zip(last).map_or(0, |(first, last)| last.submit_ms - first.submit_ms);
+    let (span, present) = (span as f64 / 1000.0, loaded.load());
+    loads.iter().map(|load| span * present / load).collect()
+}
+
+/// Mean run time in seconds, where each job counts by its work.
+fn run_time(workload: &Workload) -> f64 {
+    let (mut work, mut weighted) = (0.0, 0.0);
+    for (at, job) in workload.trace().jobs.iter().enumerate() {
+        let run = workload.truth.run(JobId(at as u32)).secs_f64();
+        let tasks = workload.trace().tasks_of(job).iter();
+        let size = tasks.map(|task| f64::from(task.count) * f64::from(task.gpu_milli.or(0).max(1)));
+        let of_job = run * size.sum::<f64>();
+        (work, weighted) = (work + of_job, weighted + of_job * run);
+    }
+    if work > 0.0 { weighted / work } else { 0.0 }
 }

@@ -31,9 +31,7 @@ pub fn run(command: &PredictCommand) -> Result<()> {
 fn load(experience: &Experience) -> Result<Loaded> {
     let Experience { trace, cluster, .. } = experience;
     let (trace, cluster) = (trace.clone(), cluster.clone());
-    let none =
-        Input { trace, cluster, scenario: None, throughputs: None, pairs: None, estimates: None };
-    input::load(&none)
+    input::load(&Input { trace, cluster, ..Input::default() })
 }
 
 fn train(args: &PredictTrain) -> Result<()> {

@@ -1,6 +1,5 @@
 //! `hostler simulate`.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -8,17 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use hostler_core::job::{Ending, Job, Phase};
+use hostler_core::job::Job;
 use hostler_core::metrics::{Metrics, Summary};
 use hostler_core::reason::Reason;
 use hostler_core::record::Record;
 use hostler_core::registry::Registry;
 use hostler_core::state::ClusterState;
-use hostler_core::units::Time;
-use hostler_core::watch::Watch;
+use hostler_sim::jobs::{self, JobTable};
 use hostler_sim::run::Log;
 use serde::Serialize;
 
+use super::interval;
+use super::rejected::{self, Rejected};
 use crate::cli::Simulate;
 use crate::progress::{Bars, Counter};
 use crate::say::say;
@@ -61,10 +61,16 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     let chosen = Chosen::new(registry, &args.policy, args.set.iter().map(String::as_str))?;
     input::check_estimates([&chosen], &args.input)?;
     let loaded = input::load(&args.input)?;
+    if args.best_interval {
+        return interval::run(args, &chosen, loaded);
+    }
     let sink = args.log.as_deref().map(|path| LogFile::create(path, args.force)).transpose()?;
     let log = sink.as_ref().map(|sink| sink.log(&chosen));
     let bar = Bars::new(0).jobs(&chosen.def.kind, loaded.workload.job_count() as u64);
-    let watch = ((Metrics::default(), Rejected::default()), Counter::new(bar.clone()));
+    // What cannot be written is told before anything is simulated.
+    let table = args.jobs.as_deref().map(|path| create(path, args.force)).transpose()?;
+    let counted = (JobTable::new(table.is_some()), Counter::new(bar.clone()));
+    let watch = ((Metrics::default(), Rejected::default()), counted);
     let started = Instant::now();
     let finished = super::simulated(&chosen, &loaded.workload, watch, log)?;
     let wall_s = started.elapsed().as_secs_f64();
@@ -74,7 +80,13 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     }
     warnings(&finished.state, &chosen).iter().for_each(say);
     let (solves, fallbacks) = finished.state.solves();
-    let ((metrics, rejected), _) = finished.watch;
+    let ((metrics, rejected), (lines, _)) = finished.watch;
+    if let Some(mut file) = table {
+        let lines = lines.finish(&finished.state);
+        let written = jobs::write_csv(&lines, &loaded.workload, &mut file);
+        let path = args.jobs.as_deref().unwrap_or(Path::new("")).display();
+        written.with_context(|| format!("cannot write `{path}`"))?;
+    }
     let mut summary = metrics.summary(&finished.state);
     summary.contention = finished.contention;
     let result = RunJson {
@@ -94,30 +106,7 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
         writeln!(out, "{}: {}", result.policy, loaded.words)?;
         writeln!(out, "{}", columns::list(&result, &rejected.lines()))?;
     }
-    Ok(())
-}
-
-/// Jobs that were turned away: how many for each reason, and the first of them.
-#[derive(Default)]
-struct Rejected(BTreeMap<String, (u64, String)>);
-
-impl Watch for Rejected {
-    fn retired(&mut self, _: Time, _: &ClusterState, job: &Job) {
-        if job.phase == Phase::Done(Ending::Rejected) {
-            let first = || (0, job.spec.name.to_string());
-            self.0.entry(job.reason.kind().to_owned()).or_insert_with(first).0 += 1;
-        }
-    }
-}
-
-impl Rejected {
-    fn lines(&self) -> Vec<String> {
-        let line = |(reason, (count, first)): (&String, &(u64, String))| match count {
-            1 => format!("1: {reason} (job `{first}`)"),
-            _ => format!("{count}: {reason} (job `{first}` and others)"),
-        };
-        self.0.iter().map(line).collect()
-    }
+    rejected::refuse_most([(&*result.policy, rejected::counts(&result.summary))])
 }
 
 /// What a user should know before he believes the numbers.

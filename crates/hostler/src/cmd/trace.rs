@@ -115,6 +115,7 @@ fn convert(args: &TraceConvert) -> Result<()> {
         keep_times: args.keep_times,
         strict: args.strict,
         runnable: args.runnable,
+        any_gpu: args.any_gpu,
         reading: ImportOptions { span: args.span, time_zone },
     };
     let bar = progress::bytes("reading");

@@ -28,7 +28,7 @@ fn findings_come_first_and_what_is_missing_is_named_with_exit_code_0() {
     assert!(ran.stdout.contains(missing), "{}", ran.stdout);
     assert_eq!(ran.stderr, "report: hostler-analysis.html\n");
     let page = folder.text("hostler-analysis.html");
-    assert!(page.contains("79.8 % of instances run in gangs of two or more."));
+    assert!(page.contains("79.8 % of instances run in gangs of two or more (n = 7,834)."));
     assert!(!page.contains("http://") || !page.contains("src=\"http"), "nothing is fetched");
 }
 
@@ -51,6 +51,46 @@ fn a_table_of_the_published_simulator_is_simulated() {
     assert!((fact(&result, "schedule", "pack") - 110.43).abs() < 0.01);
     assert!((fact(&result, "schedule", "balance") - 96.86).abs() < 0.01);
     assert!(result["figures"].to_string().contains("sju on 325 GPUs is left out"));
+}
+
+/// The published comparison replaces arrivals: what it shows is said to be of those, and only where
+/// jobs would queue at their own times, too.
+#[test]
+fn a_comparison_with_other_arrivals_says_so() {
+    let folder = Folder::new();
+    for (name, per_hour, told) in [("quiet", 2, false), ("busy", 20_000, true)] {
+        let options = format!("--jobs 500 --seed 7 --per-hour {per_hour}");
+        folder
+            .quiet(&format!("trace gen pai-like {options} --format pai-sim-estimate --out {name}"));
+        let result = folder.json(&format!("analyze {name} --json"));
+        let note = "Arrivals are not those of the table: 1000 jobs come each minute";
+        assert!(result["figures"].to_string().contains(note));
+        let findings = result["findings"].as_array().expect("a list");
+        let found = findings.iter().find(|finding| finding["figure"] == "completion-time");
+        let text = found.map(|finding| finding["text"].as_str().expect("a text"));
+        let words = "by 38.0 % on a pool of 20 GPUs, if jobs came at 1000 a minute";
+        assert_eq!(text.is_some_and(|text| text.contains(words)), told, "{name}: {text:?}");
+        assert_eq!(text.is_some(), told, "{name}: {text:?}");
+    }
+}
+
+#[test]
+fn two_workloads_are_shown_side_by_side() {
+    let folder = Folder::new();
+    for (name, jobs) in [("before", 100), ("now", 150)] {
+        folder.quiet(&format!("trace gen pai-like --jobs {jobs} --seed 7 --out {name}"));
+    }
+    let ran = folder.run("analyze now --against before").ok();
+    assert!(ran.stdout.starts_with("before: before: 100 jobs"), "{}", ran.stdout);
+    let tasks = ran.stdout.lines().find(|line| line.trim_start().starts_with("tasks with a run"));
+    let words: Vec<&str> = tasks.expect("a line").split_whitespace().skip(5).collect();
+    assert_eq!(words, ["100", "150", "+50", "%"]);
+    let page = folder.text("hostler-analysis.html");
+    assert!(page.contains("<h2 id=\"against\">Before and now</h2>"), "no section");
+    let both = folder.json("analyze now --against before --json");
+    assert_eq!(fact(&both["before"], "runtime", "with_times"), 100.0);
+    assert_eq!(fact(&both["now"], "runtime", "with_times"), 150.0);
+    folder.run("analyze now --against missing").fails(1, &["missing"]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn senseless_numbers_and_keys_are_refused_with_their_place() {
     refused_toml("count = 1", "count = -1", &["c.toml:6:", "-1"]);
     refused_toml("count = 1", "count = 1.5", &["c.toml:6:"]);
     refused_toml("count = 1", "count = 4000000000", &["c.toml: too many nodes: 4000000000"]);
-    refused_toml("gpus = 4", "gpus = 65", &["c.toml: `gpus` of node group 1", "65"]);
+    refused_toml("gpus = 4", "gpus = 129", &["c.toml: `gpus` of node group 1", "129"]);
     refused_toml("gpus = 4", "gpus = -4", &["c.toml:8:"]);
     refused_toml("gpus = 4", "gpu = 4", &["c.toml:8: unknown field `gpu`", "`gpus`"]);
     refused_toml("cpu = 8", "cpu = nan", &["c.toml: `cpu` of node group 1", "NaN"]);
@@ -52,7 +52,7 @@ fn tables_of_nodes_are_refused_with_their_place() {
     let table = |rows: &str| format!("{header}{rows}");
     refused("n.csv", "", &["n.csv: the file is empty"]);
     refused("n.csv", header, &["n.csv: no nodes"]);
-    refused("n.csv", &table("a,T4,65,8000,,\n"), &["n.csv:2: column `gpu_count`", "65"]);
+    refused("n.csv", &table("a,T4,129,8000,,\n"), &["n.csv:2: column `gpu_count`", "129"]);
     refused("n.csv", &table("a,T4,-1,8000,,\n"), &["n.csv:2: column `gpu_count`", "negative"]);
     refused("n.csv", &table("a,T4,1,NaN,,\n"), &["n.csv:2: column `cpu_milli`", "`NaN`"]);
     refused("n.csv", &table("a,T4,1,1,,\na,T4,1,1,5,9\n"), &["n.csv:3:", "overlap"]);
@@ -83,12 +83,12 @@ fn a_node_that_does_not_say_its_gpu_memory_has_that_of_its_model() {
                     a,T4,1,,8000\nb,T4,1,16384,8000\n"
         .to_owned();
     tables.tasks = "job_id,count,gpu_milli,gpu_mem_mib,duration_ms\nbig,1,1000,20000,10000\n\
-                    fits,1,1000,16384,10000\n"
+                    fits,1,1000,16384,10000\nsmall,1,1000,1,10000\n"
         .to_owned();
-    tables.jobs += "big,ada,,0,,\nfits,ada,,0,,\n";
+    tables.jobs += "big,ada,,0,,\nfits,ada,,0,,\nsmall,ada,,0,,\n";
     tables.write(&folder);
     let run = folder.json("simulate --policy fifo --trace trace --json");
-    assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &1.into()));
+    assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &2.into()));
 }
 
 #[test]

@@ -72,12 +72,12 @@ fn a_job_with_a_million_tasks_is_refused_by_name() {
 #[test]
 fn a_job_with_a_hundred_thousand_tasks_runs_or_is_rejected() {
     let folder = Folder::new();
-    let mut tables =
-        Tables::new().job("many", 0, "100000,0,,1,1000,").job("over", 0, "100000,0,,1000,1000,");
+    let tables = Tables::new().plain_job("plain", 0).job("many", 0, "100000,0,,1,1000,");
+    let mut tables = tables.job("over", 0, "100000,0,,1000,1000,");
     tables.nodes = tables.nodes.replace("8000", "100000");
     tables.write(&folder);
     let run = folder.json(&format!("{SIMULATE} --json"));
-    assert_eq!(run["jobs_done"], 1);
+    assert_eq!(run["jobs_done"], 2);
     assert_eq!(run["jobs_rejected"], 1);
 }
 

@@ -143,3 +143,31 @@ fn an_empty_trace_is_compared_without_a_division_by_zero() {
     assert_eq!(result["runs"][0]["jobs_done"], 0);
     assert_eq!(result["runs"][0]["avg_jct_s"], 0.0);
 }
+
+/// A long job before two short ones on one GPU: sjf puts it last.
+#[test]
+fn the_report_has_contents_groups_and_changes_job_by_job() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = tables.nodes.replace("V100,2", "V100,1");
+    tables.jobs = "job_id,user,queue,submit_ms\nfirst,ada,q,0\nlong,ada,q,1000\n\
+                   short,bob,r,2000\n"
+        .to_owned();
+    tables.tasks +=
+        "first,1,1000,,1000,10000,\nlong,1,1000,,1000,100000,\nshort,1,1000,,1000,9000,\n";
+    tables.write(&folder);
+    folder.run("compare --trace trace --policies fifo,sjf").ok();
+    let page = folder.text("hostler-report.html");
+    for part in [
+        "<nav aria-label=\"Contents\">",
+        "<li><a href=\"#changes\">Job by job against fifo</a></li>",
+        "Of 3 jobs that finish under both, 1 are done sooner under sjf, 1 later and 1 at the same",
+        "<th scope=\"col\" class=\"text\">Queue</th>",
+        "<th scope=\"col\" class=\"text\">GPU model</th>",
+        "<th scope=\"row\">bob</th>",
+        // From 117 s to 17 s.
+        "<td data-value=\"-100\">",
+    ] {
+        assert!(page.contains(part), "no {part}");
+    }
+}

@@ -14,6 +14,7 @@ mod logs;
 mod pairs;
 mod predict;
 mod program;
+mod rejected;
 mod scenarios;
 mod sharing;
 mod simulate;

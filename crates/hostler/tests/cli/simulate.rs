@@ -83,6 +83,26 @@ fn a_cluster_is_a_toml_file_a_table_or_a_folder() {
 }
 
 #[test]
+fn a_machine_may_have_as_many_gpus_as_a_rack() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = tables.nodes.replace("V100,2,8000", "GB200,72,80000");
+    tables = tables.job("most", 0, "1,70000,,1000,10000,").job("all", 0, "1,72000,,1000,10000,");
+    tables.plain_job("one", 0).write(&folder);
+    let run = folder.json("simulate --trace trace --policy fifo --set head=skips --json");
+    assert_eq!((&run["jobs_done"], &run["makespan_s"]), (&3.into(), &20.0.into()));
+}
+
+#[test]
+fn jobs_that_fail_are_counted_in_the_list() {
+    let folder = Folder::new();
+    Tables::new().plain_job("a", 0).plain_job("b", 0).write(&folder);
+    folder.write("s.toml", "[[fault]]\nkind = 'start-fails'\njob = 'a'\ntimes = 1000\n");
+    let list = folder.quiet("simulate --trace trace --policy fifo --scenario s.toml");
+    assert!(list.contains("\n  failed      1 of 2 jobs\n"), "{list}");
+}
+
+#[test]
 fn a_priority_is_a_name_or_a_number() {
     let folder = Folder::new();
     let mut tables = Tables::new();
@@ -113,6 +133,34 @@ fn intervals_of_a_node_are_failures_between_them() {
     assert_eq!(run["avg_jct_s"], 60.0);
     assert_eq!(run["avg_wait_s"], 30.0);
     assert_eq!(run["jobs_done"], 1);
+}
+
+/// Two machines; `a` is taken from pool `p` and given to `q` after 100 s.
+#[test]
+fn a_machine_that_moves_to_another_pool_keeps_its_jobs_and_takes_only_those_of_its_pool() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = "node_id,pool,gpu_count,cpu_milli,up_from_s,up_to_s\n\
+                    a,p,2,8000,0,100\na,q,2,8000,100,\nb,q,2,8000,,\n"
+        .to_owned();
+    tables.jobs = "job_id,queue,submit_ms\nlong,p,0\nsecond,p,1000\nwide,q,2000\n\
+                   small,q,120000\nfree,,130000\n"
+        .to_owned();
+    tables.tasks = "job_id,count,gpu_milli,duration_ms\nlong,1,1000,300000\nsecond,1,1000,50000\n\
+                    wide,2,1000,10000\nsmall,1,1000,5000\nfree,2,2000,1000\n"
+        .to_owned();
+    tables.write(&folder);
+    let line = "simulate --trace trace --policy fifo --set head=skips --json --log log";
+    let run = folder.json(line);
+    // Nobody begins again; `wide` runs on `b` at once though `a` has room, `free` where both are.
+    assert_eq!((&run["restarts"], &run["jobs_done"]), (&0.into(), &5.into()));
+    assert_eq!(run["lost_work_s"], 0.0);
+    let jct = 300.0 + 50.0 + 10.0 + 5.0 + (300.0 - 130.0 + 1.0);
+    assert_eq!(run["avg_jct_s"], jct / 5.0);
+    // A job of a pool that has no machine any more can never run.
+    folder.write("trace/jobs.csv", tables.jobs.replace("second,p,1000", "second,p,101000"));
+    let run = folder.json("simulate --trace trace --policy fifo --set head=skips --json");
+    assert_eq!((&run["jobs_rejected"], &run["jobs_done"]), (&1.into(), &4.into()));
 }
 
 #[test]
@@ -147,6 +195,9 @@ fn what_can_never_run_is_rejected_and_counted() {
     let folder = Folder::new();
     Tables::new()
         .plain_job("runs", 0)
+        .plain_job("runs-too", 0)
+        .plain_job("and-this", 0)
+        .plain_job("and-that", 0)
         .job("no-such-model", 0, "1,1000,H200,1000,10000,")
         .job("too-many-gpus", 0, "1,3000,,1000,10000,")
         .job("too-many-tasks", 0, "3,1000,,1000,10000,")
@@ -157,7 +208,7 @@ fn what_can_never_run_is_rejected_and_counted() {
         let line = format!("simulate --trace trace --json --policy {}", def.kind);
         let run = folder.json(&line);
         assert_eq!(run["jobs_rejected"], 4, "{}", def.kind);
-        assert_eq!(run["jobs_done"], 2, "{}", def.kind);
+        assert_eq!(run["jobs_done"], 5, "{}", def.kind);
         assert_eq!(run["jobs_unfinished"], 0, "{}", def.kind);
     }
     let list = folder.run("simulate --trace trace --policy fifo").ok().stdout;
@@ -170,6 +221,35 @@ fn what_can_never_run_is_rejected_and_counted() {
     ] {
         assert!(rejected.contains(words), "no `{words}` in: {list}");
     }
+}
+
+/// Two jobs on one of two GPUs each, one that waits for both, and one that never runs.
+#[test]
+fn the_table_of_jobs_has_a_line_for_each() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.jobs = "job_id,user,queue,submit_ms\na,ada,q,0\n\"b,c\",bob,,0\nwide,ada,q,1000\n\
+                   never,ada,q,2000\n"
+        .to_owned();
+    tables.tasks += "a,1,1000,,1000,10000,\n\"b,c\",1,500,,1000,36000,\nwide,1,2000,,1000,1000,\n\
+                     never,9,1000,,1000,1000,\n";
+    tables.write(&folder);
+    folder.run("simulate --trace trace --policy fifo --jobs jobs.csv").ok();
+    let table = folder.text("jobs.csv");
+    let hours = |secs: f64| (secs / 3600.0).to_string();
+    let lines: Vec<String> = vec![
+        "job_id,user,queue,gpus,submit_s,start_s,end_s,wait_s,run_s,jct_s,gpu_model,gpu_hours,\
+         lost_gpu_hours,restarts,preemptions,ending"
+            .to_owned(),
+        format!("a,ada,q,1,0,0,10,0,10,10,V100,{},0,0,0,finished", hours(10.0)),
+        format!("\"b,c\",bob,,0.5,0,0,36,0,36,36,V100,{},0,0,0,finished", hours(18.0)),
+        format!("wide,ada,q,2,1,36,37,35,1,36,V100,{},0,0,0,finished", hours(2.0)),
+        "never,ada,q,9,2,,2,0,0,,,0,0,0,0,rejected".to_owned(),
+    ];
+    assert_eq!(table.lines().collect::<Vec<_>>(), lines);
+    let again = folder.run("simulate --trace trace --policy fifo --jobs jobs.csv");
+    again.fails(1, &["`jobs.csv` is there already", "--force"]);
+    folder.run("simulate --trace trace --policy fifo --jobs jobs.csv --force").ok();
 }
 
 #[test]

@@ -115,3 +115,33 @@ fn a_check_prints_json_of_faults_too() {
         assert_eq!(ran.code, Some(1));
     }
 }
+
+/// A virtual cluster gives a machine to another while a job of three days runs on it.
+#[test]
+fn a_virtual_cluster_of_helios_that_shrinks_kills_nobody() {
+    let folder = Folder::new();
+    let gpus = "date,vcA,vcB,total\n2020-04-01,16,8,24\n2020-04-02,8,16,24\n";
+    folder.write("log/earth_gpu_number.csv", gpus);
+    let heading = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,\
+                   duration\n";
+    let day = 86_400;
+    let rows = format!(
+        "1,u,vcA,16,16,2,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-04 00:00:00,{}\n\
+         2,u,vcA,8,8,1,COMPLETED,2020-04-02 00:00:00,2020-04-02 00:00:00,2020-04-02 01:00:00,3600\n\
+         3,v,vcB,8,8,1,COMPLETED,2020-04-02 00:00:00,2020-04-02 00:00:00,2020-04-02 01:00:00,3600\n\
+         4,v,vcB,16,16,2,COMPLETED,2020-04-02 00:00:00,2020-04-02 00:00:00,2020-04-02 01:00:00,3600\n",
+        3 * day
+    );
+    folder.write("log/cluster_log.csv", format!("{heading}{rows}"));
+    folder.quiet("trace convert log/cluster_log.csv native");
+    let line = "simulate --trace native --policy fifo --set head=skips --jobs jobs.csv --json";
+    let run = folder.json(line);
+    assert_eq!((&run["restarts"], &run["jobs_done"]), (&0.into(), &4.into()));
+    assert_eq!(run["lost_work_s"], 0.0);
+    let jobs = folder.text("jobs.csv");
+    let starts: Vec<&str> =
+        jobs.lines().skip(1).filter_map(|line| line.split(',').nth(5)).collect();
+    // Job 3 runs on the machine that vcB had; job 2 waits for the one that vcA has left, and job 4
+    // for the one that was given away.
+    assert_eq!(starts, ["0", "259200", "86400", "259200"]);
+}

@@ -168,7 +168,8 @@ fn a_node_that_two_faults_hold_down_is_back_when_both_are_over() {
 
 #[test]
 fn a_node_that_dies_while_a_gang_saves_costs_what_was_not_saved() {
-    // b wants a place at 40; a would have saved its 40 s by 60, but n2 dies at 50: 30 are safe.
+    // a saves its first 15 s until 35. b wants a place at 40; a would have saved its 20 s by 60,
+    // but n2 dies at 50: 15 are safe. From 60: 85 s of work and five saves.
     check(
         "kind = 'priority'\npreempt = true",
         "
@@ -179,10 +180,10 @@ fn a_node_that_dies_while_a_gang_saves_costs_what_was_not_saved() {
         fault node-down n2 at 50 for 10
     ",
         expect![[r#"
-            a  0..50 60..130
+            a  0..50 60..245
             b  50..60
-            avg jct 75.00  makespan 130  preemptions 1
-            restarts 1  lost work 10
+            avg jct 132.50  makespan 245  preemptions 1
+            restarts 1  lost work 5
         "#]],
     );
 }

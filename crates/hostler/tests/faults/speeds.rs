@@ -201,3 +201,24 @@ fn slow_work_survives_a_preemption_in_reference_time() {
         "#]],
     );
 }
+
+#[test]
+fn saves_that_a_job_makes_by_itself_are_part_of_when_it_is_believed_to_end() {
+    // a works 100 s and saves three times, 4 s each. It is believed to end at 100 x 34 / 30, so
+    // that c, which ends at 107, does not delay b.
+    check(
+        "kind = 'fifo-backfill'",
+        "
+        cluster 2
+        job a at 0 for 100 save 4 every 30
+        job b at 1 gpus 2 for 50
+        job c at 2 for 105
+    ",
+        expect![[r#"
+            a  0..112
+            b  112..162
+            c  2..107
+            avg jct 126.00  makespan 162  preemptions 0
+        "#]],
+    );
+}

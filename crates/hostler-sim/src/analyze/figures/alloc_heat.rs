@@ -54,7 +54,7 @@ fn compute(input: &Input, figure: &mut Figure) {
     let emptiest = rows.iter().min_by(|one, other| one.1[2].total_cmp(&other.1[2]));
     if let Some((name, row)) = emptiest.filter(|_| rows.len() > 1) {
         let text = format!("{name} machines have {} of their GPUs allocated.", percent(row[2]));
-        figure.finding(0.4 * (1.0 - row[2]), row[2], text);
+        figure.finding(0.4 * (1.0 - row[2]), row[2], input.workers.len(), &text);
     }
     figure.table(
         "Mean allocation by class",

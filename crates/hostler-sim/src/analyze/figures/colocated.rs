@@ -40,7 +40,8 @@ fn compute(input: &Input, figure: &mut Figure) {
     let worst = rows.iter().map(|row| row.1[2]).fold(f64::NAN, f64::max);
     let text =
         format!("One in twenty mini-batches takes up to {} longer than usual.", percent(worst));
-    figure.finding(0.3, worst, text);
+    let batches = input.minibatches.iter().map(|job| job.times.len()).sum();
+    figure.finding(0.3, worst, batches, &text);
     figure.table(
         "Mini-batch times",
         &["job", "mini-batches", "coefficient of variation", "P95 above the median"],

@@ -76,7 +76,7 @@ fn compute(input: &Input, figure: &mut Figure) {
     let text = format!("Of GPUs at 95 % use or more, {} hold two or more workers.", percent(share));
     // Who is never busy does not care with whom.
     let weight = (busy[0] + busy[1]) / total;
-    figure.finding(0.2 + 0.6 * share * weight, share, text);
+    figure.finding(0.2 + 0.6 * share * weight, share, (busy[0] + busy[1]) as usize, &text);
     let rows = BANDS.iter().zip(slots).map(|((name, _), [one, several])| {
         ((*name).to_owned(), vec![one, several, several / (one + several)])
     });

@@ -65,7 +65,7 @@ fn compute(input: &Input, figure: &mut Figure) {
         percent(half),
         percent(others)
     );
-    figure.finding(0.4, half + others, text);
+    figure.finding(0.4, half + others, cpu.len(), &text);
     for (name, late, rest) in
         [("CPU", cpu, other_cpu), ("GPU", of(true, |row| row.2), of(false, |row| row.2))]
     {

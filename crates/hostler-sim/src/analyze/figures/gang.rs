@@ -35,7 +35,8 @@ fn compute(input: &Input, figure: &mut Figure) {
     figure.finding(
         0.5 * share,
         share,
-        format!("{} of instances run in gangs of two or more.", percent(share)),
+        total as usize,
+        &format!("{} of instances run in gangs of two or more.", percent(share)),
     );
     let mut distinct = sizes.clone();
     distinct.dedup();

@@ -7,6 +7,7 @@ use crate::analyze::figure::Figure;
 use crate::analyze::input::{Input, NONE};
 use crate::analyze::need::Need;
 use crate::report::data::Format;
+use crate::report::format;
 use crate::trace::Status;
 
 /// The figure `instances`.
@@ -83,7 +84,15 @@ fn status(input: &Input, figure: &mut Figure) {
     figure.fact("tasks", "tasks", input.tasks.len() as f64, Format::Count);
     figure.fact("jobs", "jobs", input.jobs as f64, Format::Count);
     figure.fact("not_completed", "ended tasks that did not complete", share, Format::Percent);
-    let text = format!("{} of the tasks that ended did not complete.", percent(share));
-    figure.finding(0.7 * share, share, text);
+    let open = input.tasks.len() as f64 - over;
+    figure.fact("open", "tasks that still ran or waited, or do not say", open, Format::Count);
+    let mut text = format!("{} of the tasks that ended did not complete", percent(share));
+    if open > 0.0 {
+        let open = format::grouped(open, 0);
+        text += &format!("; {open} more had not ended when the record did, or do not say");
+    }
+    // What ended early is not what is usual where most had not ended.
+    let weight = over / input.tasks.len() as f64;
+    figure.finding(0.7 * share * weight, share, over as usize, &text);
     counted(figure, "Tasks by status", "status", statuses);
 }

@@ -91,7 +91,7 @@ fn mismatch(input: &Input, figure: &mut Figure) {
     let asked = all_cpu / all_gpu;
     figure.fact("asked_per_gpu", "vCPU asked per GPU", asked, Format::Number);
     let mut rows = Vec::new();
-    let mut worst: Option<(f64, String)> = None;
+    let mut worst: Option<(f64, usize, String)> = None;
     for (name, class) in classes.iter().filter(|(_, class)| class.gpus > 0.0) {
         let (has, asks) = (class.cpus / class.gpus, class.asked_cpu / class.asked_gpu);
         rows.push((name.clone(), vec![has, asks, class.instances]));
@@ -104,11 +104,11 @@ fn mismatch(input: &Input, figure: &mut Figure) {
                 "Instances on {name} machines ask for {asks:.1} vCPU per GPU, the machines have \
                  {has:.1}: CPUs run out first."
             );
-            worst = Some((factor, text));
+            worst = Some((factor, class.instances as usize, text));
         }
     }
-    if let Some((factor, text)) = worst {
-        figure.finding((0.3 * factor).min(0.8), factor, text);
+    if let Some((factor, instances, text)) = worst {
+        figure.finding((0.3 * factor).min(0.8), factor, instances, &text);
     }
     figure.table(
         "vCPU per GPU by class of machine",

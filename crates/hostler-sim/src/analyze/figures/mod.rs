@@ -19,6 +19,7 @@ mod simulator;
 mod submissions;
 mod users;
 mod waits;
+mod who;
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub struct Def {
 }
 
 /// Every figure.
-pub const ALL: [&Def; 27] = [
+pub const ALL: [&Def; 28] = [
     &requests::USE,
     &requests::ASKED,
     &sharing::SHARING_SAVED,
@@ -64,6 +65,7 @@ pub const ALL: [&Def; 27] = [
     &network::NETWORK,
     &delayed::DELAYED,
     &colocated::COLOCATED,
+    &who::WHO,
     &users::TASKS_PER_USER,
     &submissions::SUBMISSIONS,
     &submissions::REQUESTED,
@@ -73,6 +75,9 @@ pub const ALL: [&Def; 27] = [
     &simulator::COMPLETION_TIME,
     &simulator::SCHEDULE,
 ];
+
+/// Name of those that name none.
+const ANY: &str = "any";
 
 /// Ascending values by name; names in order.
 fn by_name<'a>(
@@ -85,7 +90,7 @@ fn by_name<'a>(
     }
     let named = by_id.into_iter().map(|(id, mut values)| {
         values.sort_unstable_by(f64::total_cmp);
-        let name = if id.is_empty() { "none" } else { input.str(id) };
+        let name = if id.is_empty() { ANY } else { input.str(id) };
         (name.to_owned(), values)
     });
     named.collect()

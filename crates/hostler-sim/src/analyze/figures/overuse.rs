@@ -57,7 +57,7 @@ fn compute(input: &Input, figure: &mut Figure) {
         let words = format!("instances that use more {name} than asked");
         figure.fact(&format!("{name}_instances"), &words, of_instances, Format::Percent);
         let text = format!("{} of instances use more {name} than asked.", percent(of_instances));
-        figure.finding(0.6 * of_instances, of_instances, text);
+        figure.finding(0.6 * of_instances, of_instances, instances.len(), &text);
         curves.push(curve(name, tasks));
     }
     let mut axis = Axis::linear("(use - request) / capacity of the machine", Format::Percent);

@@ -39,7 +39,8 @@ fn compute(input: &Input, figure: &mut Figure) {
     figure.finding(
         0.55 * share,
         share,
-        format!("{} of tasks recur at least 5 times.", percent(share)),
+        input.tasks.len(),
+        &format!("{} of tasks recur at least 5 times.", percent(share)),
     );
     let mut distinct = sizes.clone();
     distinct.dedup();

@@ -59,7 +59,11 @@ fn asked(input: &Input, figure: &mut Figure) {
     let at = |key: &str| figure.value(key).unwrap_or(f64::NAN);
     let text =
         format!("The median instance asks for {} vCPU and {} GPU.", at("cpu_p50"), at("gpu_p50"));
-    figure.finding(0.15, at("cpu_p50") + at("gpu_p50"), text);
+    let instances = match listed {
+        true => input.last_workers().count(),
+        false => input.tasks.iter().map(|task| task.count as usize).sum(),
+    };
+    figure.finding(0.15, at("cpu_p50") + at("gpu_p50"), instances, &text);
     for (_, name, value) in KINDS {
         let values = ascending(input.tasks.iter().map(value));
         let axis = Axis::log(name, Format::Number, 0.01);
@@ -135,7 +139,8 @@ fn used(input: &Input, figure: &mut Figure) {
     figure.finding(
         unused,
         unused,
-        format!("{} of GPU hours are asked for but not used.", percent(unused)),
+        seen.len(),
+        &format!("{} of GPU hours are asked for but not used.", percent(unused)),
     );
     for (kind, (key, name, _)) in KINDS.into_iter().enumerate() {
         let scale = if kind == 2 { 1.0 } else { 100.0 };

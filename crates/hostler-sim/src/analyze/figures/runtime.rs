@@ -38,7 +38,8 @@ fn compute(input: &Input, figure: &mut Figure) {
     figure.finding(
         0.2,
         at(0.5),
-        format!(
+        values.len(),
+        &format!(
             "Half of the {of} run at most {}, one in ten longer than {}.",
             written(0.5),
             written(0.9)

@@ -41,7 +41,7 @@ fn compute(input: &Input, figure: &mut Figure) {
     for (start, end) in busy(&tenancies) {
         sums.add(WITH, start, end, 1.0);
     }
-    show(figure, &clock, &sums.means());
+    show(figure, &clock, &sums.means(), input.last_workers().count());
 }
 
 const WITHOUT: usize = 0;
@@ -64,7 +64,7 @@ fn busy(tenancies: &[Tenancy]) -> Vec<(f64, f64)> {
     spans
 }
 
-fn show(figure: &mut Figure, clock: &Clock, means: &[f64]) {
+fn show(figure: &mut Figure, clock: &Clock, means: &[f64], instances: usize) {
     let row = |kind: usize| &means[kind * clock.buckets..][..clock.buckets];
     let saved: Vec<f64> =
         row(WITHOUT).iter().zip(row(WITH)).map(|(without, with)| without - with).collect();
@@ -83,7 +83,7 @@ fn show(figure: &mut Figure, clock: &Clock, means: &[f64]) {
     );
     figure.fact("gpus_asked", "GPUs asked for, mean", mean(row(ASKED)), Format::Number);
     let text = format!("Sharing saves {} of GPUs on average.", percent(share));
-    figure.finding(0.9 * share.abs(), share, text);
+    figure.finding(0.9 * share.abs(), share, instances, &text);
     let line = |name: &str, shape, kind: usize| {
         let points = clock.times().into_iter().zip(row(kind).iter().copied()).collect();
         (name.to_owned(), shape, points)

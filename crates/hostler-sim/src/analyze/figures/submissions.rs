@@ -34,9 +34,25 @@ const DAYS: [&str; 7] =
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 86_400.0;
 
+/// What hours of a day are called: those of a clock, where the tables tell it.
+fn hours(input: &Input) -> &'static str {
+    match input.clock_known {
+        true => "hour of the day",
+        false => "hours since the first submission, day by day",
+    }
+}
+
+/// Seconds to add to a time so that hours and days begin with it.
+fn offset(input: &Input) -> f64 {
+    let first = || input.tasks.iter().map(|task| task.asked).fold(f64::NAN, f64::min);
+    if input.clock_known { input.zone_secs } else { -first() }
+}
+
 fn submissions(input: &Input, figure: &mut Figure) {
     let times = || input.tasks.iter().map(|task| task.asked).filter(|time| time.is_finite());
-    let Some(clock) = Clock::over(times().map(|time| (time, time + 1.0)), 1) else { return };
+    let offset = offset(input);
+    let spans = times().map(|time| (time, time + 1.0));
+    let Some(clock) = Clock::at(spans, 1, offset) else { return };
     let mut counts = vec![0.0; clock.buckets];
     let mut weekdays = [0.0; 7];
     for time in times() {
@@ -55,7 +71,7 @@ fn submissions(input: &Input, figure: &mut Figure) {
         Axis::linear("tasks per hour", Format::Count),
         vec![("tasks".to_owned(), ChartShape::Straight, points)],
     );
-    let boxes = hours_of_day(&rates, &clock, input.zone_secs);
+    let boxes = hours_of_day(&rates, &clock, offset);
     if boxes.is_empty() {
         let note = "Less than one full day: no figures by hour of the day.";
         figure.notes.push(note.to_owned());
@@ -64,9 +80,16 @@ fn submissions(input: &Input, figure: &mut Figure) {
     let medians = boxes.iter().map(|(_, row)| row[2]);
     let (low, high) = medians
         .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-    let text = format!("The quietest hour of the day has {} of the busiest.", percent(low / high));
-    figure.finding(0.1, low / high, text);
-    box_lines(figure, "Tasks per hour by hour of the day", "tasks per hour", boxes);
+    let quiet = percent(low / high);
+    let text = match input.clock_known {
+        true => format!("The quietest hour of the day has {quiet} of the busiest."),
+        false => format!(
+            "The quietest hour of a day has {quiet} of the busiest, counted from the first \
+             submission: the tables do not say at which hour that was."
+        ),
+    };
+    figure.finding(0.1, low / high, times().count(), &text);
+    box_lines(figure, "Tasks per hour", "tasks per hour", boxes, hours(input));
     if input.clock_known {
         let bars: Vec<(String, f64)> =
             DAYS.iter().zip(weekdays).map(|(day, count)| ((*day).to_owned(), count)).collect();
@@ -97,7 +120,13 @@ fn hours_of_day(rates: &[f64], clock: &Clock, zone_secs: f64) -> Vec<(String, Ve
 }
 
 /// Five lines say what a box per hour would.
-fn box_lines(figure: &mut Figure, title: &str, label: &str, boxes: Vec<(String, Vec<f64>)>) {
+fn box_lines(
+    figure: &mut Figure,
+    title: &str,
+    label: &str,
+    boxes: Vec<(String, Vec<f64>)>,
+    hours: &str,
+) {
     let names = ["least", "P25", "P50", "P75", "most"];
     let shapes = [
         ChartShape::Dashed,
@@ -110,8 +139,13 @@ fn box_lines(figure: &mut Figure, title: &str, label: &str, boxes: Vec<(String, 
         let points = boxes.iter().enumerate().map(|(hour, (_, row))| (hour as f64, row[at]));
         ((*name).to_owned(), shape, points.collect())
     });
-    let x = Axis::linear("hour of the day", Format::Count).up_to(23.0);
-    figure.lines(title, x, Axis::linear(label, Format::Count), lines.collect());
+    let x = Axis::linear(hours, Format::Count).up_to(23.0);
+    figure.lines(
+        &format!("{title} by {hours}"),
+        x,
+        Axis::linear(label, Format::Count),
+        lines.collect(),
+    );
 }
 
 /// The hour is that of the start of an instance; where only tasks are listed, that of submission.
@@ -127,7 +161,9 @@ fn requested(input: &Input, figure: &mut Figure) {
         let note = "Instances are not listed: counted in the hour in which their task was asked.";
         figure.notes.push(note.to_owned());
     }
-    let Some(clock) = Clock::over(rows.iter().map(|row| (row.0, row.0 + 1.0)), 1) else { return };
+    let offset = offset(input);
+    let spans = rows.iter().map(|row| (row.0, row.0 + 1.0));
+    let Some(clock) = Clock::at(spans, 1, offset) else { return };
     let mut sums = vec![[0.0; 3]; clock.buckets];
     for (time, count, task) in rows {
         let task = &input.tasks[task as usize];
@@ -150,9 +186,9 @@ fn requested(input: &Input, figure: &mut Figure) {
             Axis::linear(name, Format::Count),
             vec![(name.to_owned(), ChartShape::Straight, points)],
         );
-        let boxes = hours_of_day(&values, &clock, input.zone_secs);
+        let boxes = hours_of_day(&values, &clock, offset);
         if !boxes.is_empty() {
-            box_lines(figure, &format!("{name} asked for by hour of the day"), name, boxes);
+            box_lines(figure, &format!("{name} asked for"), name, boxes, hours(input));
         }
     }
 }

@@ -28,6 +28,7 @@ fn compute(input: &Input, figure: &mut Figure) {
         *tasks.entry(task.user).or_default() += 1.0;
     }
     let counts = ascending(tasks.into_values());
+    let users = counts.len();
     let top = (0.05 * counts.len() as f64).ceil() as usize;
     let held: f64 = counts.iter().rev().take(top).sum();
     let share = held / counts.iter().sum::<f64>();
@@ -37,7 +38,8 @@ fn compute(input: &Input, figure: &mut Figure) {
     figure.finding(
         0.35 * share,
         share,
-        format!("The top 5 % of users ({top}) submit {} of tasks.", percent(share)),
+        users,
+        &format!("The top 5 % of users ({top}) submit {} of tasks.", percent(share)),
     );
     let axis = Axis::log("tasks of a user", Format::Count, 1.0);
     figure.cdf("Tasks per user", axis, "users", vec![curve("users", counts)]);

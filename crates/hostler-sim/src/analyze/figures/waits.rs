@@ -1,8 +1,8 @@
 //! How long tasks wait: by run time, by sharing, by GPU type.
 
 use super::runtime::CURVES_MAX;
-use super::{Def, by_name, percent};
-use crate::analyze::figure::{Curve, Figure, curve};
+use super::{ANY, Def, by_name, percent};
+use crate::analyze::figure::{CASES_MIN, Curve, Figure, curve};
 use crate::analyze::input::{Input, Task};
 use crate::analyze::need::Need;
 use crate::analyze::stats::{ascending, median, quantile, share};
@@ -69,11 +69,13 @@ fn wait_share(input: &Input, figure: &mut Figure) {
         let words = format!("{name}: waiting is more than half of completion");
         figure.fact(&format!("above_half_{key}"), &words, above, Format::Percent);
     }
+    let cases = curves[0].2.len();
     let short = figure.value("above_half_short").unwrap_or(f64::NAN);
     figure.finding(
         0.6 * short,
         short,
-        format!("{} of short tasks wait more than half of their completion time.", percent(short)),
+        cases,
+        &format!("{} of short tasks wait more than half of their completion time.", percent(short)),
     );
     let axis = Axis::linear("waiting as a share of completion time", Format::Percent).up_to(1.0);
     let curves = curves.into_iter().map(|(_, name, values)| curve(name, values)).collect();
@@ -103,7 +105,8 @@ fn by_sharing(input: &Input, figure: &mut Figure) {
     figure.finding(
         0.45,
         one + other,
-        format!(
+        shared.len().min(whole.len()),
+        &format!(
             "One in ten tasks waits longer than {} for part of a GPU and {} for whole ones.",
             written(one),
             written(other)
@@ -135,11 +138,13 @@ fn by_gpu(input: &Input, figure: &mut Figure) {
         }
     }
     let p90 = |values: &Vec<f64>| quantile(values, 0.9);
-    let longest = by_type.iter().max_by(|one, other| p90(one.1).total_cmp(&p90(other.1)));
-    if let Some((name, values)) = longest.filter(|_| by_type.len() > 1) {
+    // Who asks for no type waits for any, and a few say nothing about a queue.
+    let queues = || by_type.iter().filter(|(name, of)| *name != ANY && of.len() >= CASES_MIN);
+    let longest = queues().max_by(|one, other| p90(one.1).total_cmp(&p90(other.1)));
+    if let Some((name, values)) = longest.filter(|_| queues().count() > 1) {
         let wait = format::value(p90(values), Format::Duration);
         let text = format!("The longest queue is that for `{name}`: one in ten waits over {wait}.");
-        figure.finding(0.5, p90(values), text);
+        figure.finding(0.5, p90(values), values.len(), &text);
     }
     let curves = by_type.into_iter().map(|(name, values)| curve(name, values));
     let curves: Vec<Curve> = curves.take(CURVES_MAX).collect();

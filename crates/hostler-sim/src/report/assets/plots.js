@@ -70,15 +70,19 @@ const Plots = (() => {
     const finite = values.filter((value) => value !== null);
     const least = finite.reduce((least, value) => Math.min(least, value), Infinity);
     const low = axis.min ?? least;
-    const high = axis.max ?? finite.reduce((most, value) => Math.max(most, value), -Infinity);
+    const most = finite.reduce((most, value) => Math.max(most, value), -Infinity);
+    // What is drawn stays on its card: an end that is given gives way to a larger value.
+    const given = axis.max !== undefined && !(most > axis.max);
+    const high = given ? axis.max : most;
     if (axis.scale === "log") return logScale(axis, least, high, from, to);
-    return linearScale(axis, Number.isFinite(low) ? low : 0, high, from, to, room, tidy);
+    const start = Number.isFinite(low) ? low : 0;
+    return linearScale(axis, start, high, from, to, room, tidy && !given);
   }
 
   function linearScale(axis, low, high, from, to, room, tidy) {
     if (!(high > low)) high = low + 1;
     const step = stepFor((high - low) / room, axis.unit);
-    if (tidy && axis.max === undefined) high = Math.ceil(high / step - 1e-9) * step;
+    if (tidy) high = Math.ceil(high / step - 1e-9) * step;
     const unit = UNITS.find(([size]) => step >= size) || [SECOND, "s"];
     const ticks = [];
     const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-6);

@@ -6,6 +6,7 @@
 mod detect;
 mod gavel;
 mod helios;
+mod helios_gpus;
 mod native;
 mod openb;
 pub(crate) mod pai;
@@ -23,7 +24,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use gavel::read_gavel;
-pub use helios::{read_helios, read_helios_gpus};
+pub use helios::read_helios;
+pub use helios_gpus::read_helios_gpus;
 pub use openb::{read_openb_nodes, read_openb_pods};
 pub use pai_sim::{Flavour, read_pai_sim};
 pub use philly::read_philly;

@@ -65,6 +65,12 @@ fn import(path: &Path, _: &ImportOptions, progress: Progress<'_>) -> Result<Impo
     read_openb_pods(&mut *input, &source::file_name(&pods), &mut imported, &mut faults);
     drop(input);
     meter.finish();
+    if path.is_dir() {
+        let lists = detect::files(folder, &|name| name.starts_with("openb_pod_list"))?;
+        lists.iter().filter(|list| **list != pods).for_each(|_| {
+            tally(&mut imported.noted, "another list of pods is there; name its file to read it");
+        });
+    }
     imported.files.extend(nodes);
     imported.files.push(pods);
     faults.or(imported)

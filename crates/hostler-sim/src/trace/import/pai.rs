@@ -25,7 +25,7 @@ pub(super) const DEF: Importer = Importer {
     summary: "a folder of tables of the PAI trace of 2020 (pai_job_table.csv, ..)",
     detect: |path| {
         let listed = |table| find_pai_tables(path).is_ok_and(|files| files.contains_key(&table));
-        path.is_dir() && listed(PaiTable::Job) && listed(PaiTable::Task)
+        path.is_dir() && listed(PaiTable::Task)
     },
     takes: &[],
     import,
@@ -43,15 +43,17 @@ const ORDER: [PaiTable; 6] = [
 
 fn import(path: &Path, _: &ImportOptions, progress: Progress<'_>) -> Result<Imported, TraceError> {
     let files = find_pai_tables(path)?;
-    for table in [PaiTable::Job, PaiTable::Task] {
-        if !files.contains_key(&table) {
-            return Err(TraceError::Missing { name: table.name(), folder: path.to_owned() });
-        }
+    // What jobs ask for is nowhere else.
+    if !files.contains_key(&PaiTable::Task) {
+        let name = PaiTable::Task.name();
+        return Err(TraceError::Missing { name, folder: path.to_owned() });
     }
     let read = ORDER.iter().filter_map(|table| files.get(table).map(|path| (*table, path)));
     let total = read.clone().map(|(_, path)| source::size(path)).sum();
     let mut meter = Meter::new(total, progress);
-    let (mut imported, mut tables) = (Imported::default(), Tables::default());
+    let mut imported = Imported::default();
+    let listed = files.contains_key(&PaiTable::Job);
+    let mut tables = Tables { unlisted: (!listed).then(HashMap::new), ..Tables::default() };
     for (table, path) in read {
         let mut take = |row: &PaiRow<'_>| tables.take(table, row);
         let rows = each_pai_row(table, path, &mut meter, &mut imported.dropped, &mut take)?;
@@ -59,6 +61,10 @@ fn import(path: &Path, _: &ImportOptions, progress: Progress<'_>) -> Result<Impo
         imported.files.push(path.clone());
     }
     meter.finish();
+    if let Some(jobs) = &tables.unlisted {
+        let note = "without pai_job_table a job is submitted when its first task starts, by nobody";
+        imported.noted.insert(note.to_owned(), jobs.len() as u64);
+    }
     imported.trace = tables.finish();
     Ok(imported)
 }
@@ -70,6 +76,8 @@ struct Tables {
     tags: HashMap<TextId, Tag>,
     /// Asked GPU type by job.
     jobs: HashMap<TextId, TextId>,
+    /// Rows of jobs that follow from their tasks, where no table lists them.
+    unlisted: Option<HashMap<TextId, usize>>,
     tasks: HashMap<(TextId, TextId), u32>,
     /// Of each task: instances with a run time, and the sum of those in ms.
     runs: Vec<(u64, u64)>,
@@ -148,7 +156,33 @@ impl Tables {
         Ok(())
     }
 
+    /// A job that is known by its tasks alone.
+    fn job_of_task(&mut self, row: &PaiRow<'_>) -> Result<(), Reason> {
+        row.name(0)?;
+        let submit = row.time(4)?.ok_or("start_time is missing, and there is no table of jobs")?;
+        let (job_id, gpu_type) = (self.text(row, 0)?, self.text(row, 9)?);
+        let next = self.trace.jobs.len();
+        let Some(rows) = &mut self.unlisted else { return Ok(()) };
+        let at = *rows.entry(job_id).or_insert(next);
+        if at == next {
+            let (submit_ms, status_in_trace) = (millis(submit), status(row.bytes(3)));
+            self.jobs.insert(job_id, gpu_type);
+            self.trace.jobs.push(JobRow {
+                job_id,
+                submit_ms,
+                status_in_trace,
+                ..JobRow::default()
+            });
+        }
+        let job = &mut self.trace.jobs[at];
+        job.submit_ms = job.submit_ms.min(millis(submit));
+        Ok(())
+    }
+
     fn task(&mut self, row: &PaiRow<'_>) -> Result<(), Reason> {
+        if self.unlisted.is_some() {
+            self.job_of_task(row)?;
+        }
         let job = self.trace.text.find(row.text(0)?).filter(|job| self.jobs.contains_key(job));
         let job_id = job.ok_or("its job is not in the table of jobs")?;
         let count = row.number(2)?.ok_or("inst_num is missing")?.round();

@@ -11,7 +11,7 @@ use std::path::Path;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::slurm_words::{node_names, resources, state, when};
+use super::slurm_words::{Resources, node_names, resources, state, when};
 use super::values::{Reason, evenly, narrow, share, tally, tasks, whole};
 use super::wall_clock::{EPOCH, Zone};
 use super::{ImportOptions, Imported, Importer, detect, separated, zone_words};
@@ -189,6 +189,7 @@ fn job(
     let base = TaskRow { job_id, line, ..times(record, status, remark)? };
     let tasks = demand(record, base, &mut text, remark)?;
     let class = record.get("QOS");
+    let limit = limit(record.get("TimelimitRaw"))?;
     let job = JobRow {
         job_id,
         user: text(record.get("User")),
@@ -197,7 +198,9 @@ fn job(
         priority_class: text(class),
         priority: priority::resolve(class).unwrap_or(0),
         submit_ms,
-        time_limit_ms: limit(record.get("TimelimitRaw"))?,
+        time_limit_ms: limit,
+        // Slurm knows no other word of the user on how long the job runs; backfill goes by it.
+        est_ms: limit,
         status_in_trace: status,
         line,
         ..JobRow::default()
@@ -239,7 +242,7 @@ fn demand(
             remark("ReqTRES is empty; AllocTRES taken");
             resources(record.get("AllocTRES"))?
         }
-        asked => resources(asked)?,
+        asked => held(resources(asked)?, resources(record.get("AllocTRES"))?, remark),
     };
     if !asked.gpus.is_multiple_of(nodes) {
         remark("GPUs do not divide evenly over nodes; what is left over is on the first");
@@ -260,6 +263,23 @@ fn demand(
         task.placement = text(&placement(record.get("NodeList"), remark));
     }
     Ok(tasks)
+}
+
+/// What a job kept from others: with `--exclusive` more than it asked for. A few cores more are the
+/// rounding of Slurm to whole ones.
+fn held<'a>(asked: Resources<'a>, got: Resources<'a>, remark: Remark<'_>) -> Resources<'a> {
+    if asked.gpus > 0 && got.gpus > asked.gpus {
+        remark("AllocTRES has more GPUs than ReqTRES, as with --exclusive: imported as allocated");
+        let model = if got.model.is_empty() { asked.model } else { got.model };
+        return Resources { model, ..got };
+    }
+    if got.cpus.zip(asked.cpus).is_some_and(|(got, asked)| got > 2 * asked.max(1)) {
+        remark(
+            "AllocTRES has more than twice the cores of ReqTRES, as with --exclusive: imported as \
+             requested",
+        );
+    }
+    asked
 }
 
 /// The model that is asked, or the constraint where it speaks of nothing but GPU models.

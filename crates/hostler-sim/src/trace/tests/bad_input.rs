@@ -44,14 +44,14 @@ fn bad_numbers_are_named() {
 
 #[test]
 fn bad_words_are_named() {
-    let nodes = "node_id,gpu_count,cpu_milli,link,labels\nn1,1,1,infiniband,a=b\nn2,65,1,,a;b\n";
+    let nodes = "node_id,gpu_count,cpu_milli,link,labels\nn1,1,1,infiniband,a=b\nn2,129,1,,a;b\n";
     let tasks = "job_id,count,gang\na,1,yes\na,0,1\na,1000001,1\n";
     let jobs = "job_id,submit_ms,status_in_trace\na,0,Terminated\n";
     let instances = "job_id,status\na,ok\n";
     expect![[r#"
         nodes.csv:2: column `link`: unknown value; known: none, pcie, nvlink: `infiniband`
         nodes.csv:3: column `labels`: not `key=value;key=value`: `a;b`
-        nodes.csv:3: column `gpu_count`: larger than 64: `65`
+        nodes.csv:3: column `gpu_count`: larger than 128: `129`
         jobs.csv:2: column `status_in_trace`: unknown value; known: Completed, Failed, Cancelled, Timeout, NodeFail, Interrupted, Running, Waiting: `Terminated`
         tasks.csv:2: column `gang`: unknown value; known: 0, 1: `yes`
         tasks.csv:4: column `count`: larger than 1000000: `1000001`

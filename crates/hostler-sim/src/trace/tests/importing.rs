@@ -209,6 +209,32 @@ fn import_published(path: &Path) -> usize {
     trace.jobs.len()
 }
 
+/// Of two tasks of a job the first tells when it was submitted; one that does not say is dropped.
+#[test]
+fn pai_jobs_follow_from_their_tasks_where_no_table_lists_them() {
+    let folder = Scratch::new();
+    folder.write(
+        "pai_task_table.csv",
+        "a,worker,2.0,Terminated,110.0,900.0,600.0,29.5,50.0,V100\n\
+         a,ps,1.0,Terminated,100.0,900.0,600.0,29.5,,V100\n\
+         b,worker,1.0,Waiting,,,600.0,1.0,100.0,T4\n",
+    );
+    let importer = importer(None, folder.0.path()).unwrap();
+    let Imported { trace, dropped, noted, .. } =
+        (importer.import)(folder.0.path(), &ImportOptions::default(), &mut |_, _| {}).unwrap();
+    let job = &trace.jobs[0];
+    assert_eq!((trace.jobs.len(), trace.str(job.job_id), job.submit_ms), (1, "a", 100_000));
+    assert_eq!(trace.str(trace.tasks_of(job)[0].gpu_models), "V100");
+    let reason = "pai_task_table: start_time is missing, and there is no table of jobs";
+    assert_eq!(dropped[reason], 1, "{dropped:?}");
+    assert_eq!(noted.values().copied().collect::<Vec<u64>>(), [1]);
+    let gone = folder.0.path().join("pai_task_table.csv");
+    std::fs::remove_file(gone).unwrap();
+    let refused =
+        (importer.import)(folder.0.path(), &ImportOptions::default(), &mut |_, _| {}).unwrap_err();
+    assert!(refused.to_string().contains("pai_task_table"), "{refused}");
+}
+
 /// A job of two instances, one that never came to a time, one that failed: times of a task are
 /// those of its instances, its run time is their mean.
 #[test]

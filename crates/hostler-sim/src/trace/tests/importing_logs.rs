@@ -92,7 +92,14 @@ fn openb_machines_come_from_the_list_beside_the_pods() {
             (importer.name, imported.trace.nodes.len(), imported.files.len()),
             ("openb", 1, 2)
         );
+        assert!(imported.noted.is_empty(), "{:?}", imported.noted);
     }
+    // A folder with other lists beside the default one says so.
+    scratch.write("openb_pod_list_cpu250.csv", PODS);
+    let importer = importer(None, scratch.0.path()).unwrap();
+    let imported =
+        (importer.import)(scratch.0.path(), &ImportOptions::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(imported.noted["another list of pods is there; name its file to read it"], 1);
 }
 
 #[test]
@@ -260,7 +267,7 @@ fn helios_jobs_are_shares_of_their_nodes() {
 }
 
 #[test]
-fn gpus_of_virtual_clusters_by_day_become_node_intervals() {
+fn gpus_of_virtual_clusters_by_day_become_machines_that_move() {
     let text = "date,vcA,vcB,total\n2020-04-01,16,0,16\n2020-04-02,16,4,20\n2020-04-03,8,8,16\n\
                 2020-04-03,8,8,16\n2020-04-04,8,x,16\n";
     check(
@@ -269,10 +276,10 @@ fn gpus_of_virtual_clusters_by_day_become_node_intervals() {
         text,
         expect![[r#"
         node_id,pool,gpu_model,gpu_count,gpu_mem_mib,cpu_milli,mem_mib,nic_mbps,link,rack,labels,up_from_s,up_to_s
-        vcA-2,vcA,,8,,,,,,,,1585699200,1585872000
-        vcB-1-4,vcB,,4,,,,,,,,1585785600,1585872000
-        vcA-1,vcA,,8,,,,,,,,1585699200,
-        vcB-1,vcB,,8,,,,,,,,1585872000,
+        node-3,vcB,,4,,,,,,,,1585785600,1585872000
+        node-2,vcA,,8,,,,,,,,1585699200,1585872000
+        node-1,vcA,,8,,,,,,,,1585699200,
+        node-2,vcB,,8,,,,,,,,1585872000,
         dropped 1: day of a GPU table cannot be read or is out of order
         dropped 1: day of a GPU table has a number that cannot be read
     "#]],
@@ -333,9 +340,9 @@ fn sacct_lines_become_jobs() {
         expect![[r#"
             job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
             11,ann,7208a2285d055fa5,gpu,normal,1714521600000,,,,Completed,,
-            10,ann,8c8dbbd4d6028640,ml/gpu,high,1714521660000,,7200000,,Cancelled,,
-            12,bob,115567f21815d092,ml/cpu,normal,1714521840000,,600000,,Waiting,,
-            13,bob,5cf9c06611e13846,ml/cpu,normal,1714521840000,,600000,,Running,,
+            10,ann,8c8dbbd4d6028640,ml/gpu,high,1714521660000,,7200000,7200000,Cancelled,,
+            12,bob,115567f21815d092,ml/cpu,normal,1714521840000,,600000,600000,Waiting,,
+            13,bob,5cf9c06611e13846,ml/cpu,normal,1714521840000,,600000,600000,Running,,
             job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
             11,worker,1,0,,,1000,A100,,4000,1,90000,,,1714521720000,1714521810000,n7
             10,worker,2,1,,,4000,a100,,8000,32768,60000,,,1714521720000,1714521780000,gpu01;gpu02
@@ -375,6 +382,34 @@ fn sacct_lines_with_another_separator_may_hold_bars() {
     );
     let scratch = Scratch::new();
     assert_eq!(importer(None, &scratch.write("x", text)).unwrap().name, "sacct");
+}
+
+/// The first got a whole node for one GPU, the second all cores of one, the third two threads for
+/// one.
+#[test]
+fn sacct_jobs_that_got_more_than_they_asked_for_are_noted() {
+    let text = "JobIDRaw|Submit|State|NNodes|ReqTRES|AllocTRES\n\
+                1|2024-05-01T00:01:00|PENDING|1|cpu=1,gres/gpu:a100=1|cpu=64,gres/gpu:a100=8\n\
+                2|2024-05-01T00:01:00|PENDING|1|cpu=4,mem=1G|cpu=64,mem=1G\n\
+                3|2024-05-01T00:01:00|PENDING|1|cpu=1|cpu=2\n";
+    check(
+        read_sacct,
+        ImportOptions::default(),
+        text,
+        expect![[r#"
+            job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+            1,,53c63b3f5dcf9a9c,,,1714521660000,,,,Waiting,,
+            2,,3e235fc1e3505819,,,1714521660000,,,,Waiting,,
+            3,,f375fc76fbf7c929,,,1714521660000,,,,Waiting,,
+            job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+            1,worker,1,0,,,8000,a100,,64000,,,,,,,
+            2,worker,1,0,,,0,,,4000,1024,,,,,,
+            3,worker,1,0,,,0,,,1000,,,,,,,
+            noted 1: AllocTRES has more GPUs than ReqTRES, as with --exclusive: imported as allocated
+            noted 1: AllocTRES has more than twice the cores of ReqTRES, as with --exclusive: imported as requested
+            noted 3: never started
+        "#]],
+    );
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use expect_test::expect;
 
 use super::tables;
-use crate::trace::{Cluster, PaiLike, Severity, TaskRow, Trace, check, load, rescale, scaled};
+use crate::trace::{
+    Cluster, PaiLike, Severity, TaskRow, Trace, check, load, rescale, runnable_load, scaled,
+};
 
 /// Two jobs that keep two GPUs busy for 10 s each, submitted 10 s apart: load 1 on 4 GPUs.
 fn two_jobs(gap_ms: u64) -> Trace {
@@ -18,10 +20,10 @@ fn two_jobs(gap_ms: u64) -> Trace {
 #[test]
 fn submissions_move_around_the_first_and_recorded_times_go_with_them() {
     let mut trace = two_jobs(10_000);
-    let nodes = trace.nodes.clone();
-    assert_eq!(load(&trace, &nodes).gpu, 1.0);
-    rescale(&mut trace, &nodes, 2.0).unwrap();
-    assert_eq!(load(&trace, &nodes).gpu, 2.0);
+    let cluster = trace.cluster("");
+    assert_eq!(load(&trace, &cluster.nodes).gpu, 1.0);
+    rescale(&mut trace, &cluster, 2.0).unwrap();
+    assert_eq!(load(&trace, &cluster.nodes).gpu, 2.0);
     let mut text = String::new();
     for job in &trace.jobs {
         let TaskRow { start_ms, end_ms, .. } = trace.tasks_of(job)[0];
@@ -47,7 +49,7 @@ fn any_load_is_reached_within_a_hundredth_and_the_jobs_stay_as_they_are() {
     let base = options.generate().unwrap();
     for target in [0.05, 0.5, 1.0, 1.2, 2.0, 50.0] {
         let mut trace = base.clone();
-        rescale(&mut trace, &cluster.nodes, target).unwrap();
+        rescale(&mut trace, &cluster, target).unwrap();
         let reached = load(&trace, &cluster.nodes).max();
         assert!((reached / target - 1.0).abs() < 0.01, "load {reached}, wanted {target}");
         assert!(trace.jobs.is_sorted_by_key(|job| job.submit_ms), "jobs change places");
@@ -57,10 +59,26 @@ fn any_load_is_reached_within_a_hundredth_and_the_jobs_stay_as_they_are() {
 }
 
 #[test]
+fn work_that_the_machines_can_never_run_is_no_load() {
+    let nodes = "node_id,gpu_model,gpu_count,cpu_milli\nm,T4,2,\nn,V100,2,\nn,V100,2,\n";
+    let jobs = "job_id,submit_ms\nruns,0\nmodel,0\nsize,0\nwhole,0\nlast,10000\n";
+    let tasks = "job_id,count,gpu_milli,gpu_models,duration_ms\nruns,1,1000,V100|H200,10000\n\
+                 model,1,1000,H200,10000\nsize,1,3000,,10000\nwhole,5,1000,,10000\n\
+                 last,4,1000,,10000\n";
+    let mut trace = tables(nodes, jobs, tasks, "").unwrap();
+    let cluster = trace.cluster("");
+    // One GPU and four of four, for the ten seconds in which they come.
+    assert_eq!(runnable_load(&trace, &cluster).gpu, 1.25);
+    assert_eq!(load(&trace, &cluster.nodes).gpu, 3.5);
+    rescale(&mut trace, &cluster, 2.5).unwrap();
+    assert_eq!(trace.jobs[4].submit_ms, 5000);
+}
+
+#[test]
 fn what_cannot_be_scaled_is_told() {
     let told = |mut trace: Trace, target: f64| {
-        let nodes = trace.nodes.clone();
-        let error = rescale(&mut trace, &nodes, target).expect_err("it cannot be scaled");
+        let cluster = trace.cluster("");
+        let error = rescale(&mut trace, &cluster, target).expect_err("it cannot be scaled");
         format!("{error}\n")
     };
     let mut idle = two_jobs(10_000);
