@@ -209,7 +209,7 @@ mod tests {
                 }
                 _ => {
                     // Mostly the oldest, as it is with jobs.
-                    let at = if random.bits() % 4 == 0 { map.len() / 2 } else { 0 };
+                    let at = if random.bits().is_multiple_of(4) { map.len() / 2 } else { 0 };
                     if let Some(id) = map.keys().nth(at).copied() {
                         assert_eq!(table.remove(id).as_deref(), map.remove(&id).as_ref());
                     }
