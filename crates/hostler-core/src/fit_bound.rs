@@ -43,8 +43,8 @@ impl<'a> FitBound<'a> {
         }
     }
 
-    /// Whether the job cannot fit even where all of these placements are given back. Costs less than
-    /// to give them back.
+    /// Whether the job cannot fit even where all of these placements are given back. Costs less
+    /// than to give them back.
     pub fn is_lost_without<'p>(
         &self,
         free: &Capacity,
