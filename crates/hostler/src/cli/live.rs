@@ -617,8 +617,7 @@ pub struct TenantArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum TenantCommand {
-    /// List tenants, with the GPUs that their jobs run on, and those that are kept of a quota for
-    /// jobs that wait.
+    /// List tenants, the GPUs that their jobs run on, and those that others wait for.
     #[command(after_help = "Examples:\n  hostler tenant list")]
     List {
         /// Print JSON.
