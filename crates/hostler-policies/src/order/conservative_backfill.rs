@@ -9,16 +9,18 @@
 //! Needs estimates. Jobs without one are believed to run for ever: what they hold is planned with
 //! last. A job that outlasts its estimate is believed to need a tenth more than it has run so far.
 //! Ends of running jobs are rounded up onto a few dozen instants, so a reservation may be later
-//! than it could be, never earlier. For each instant the placement rule proposes a place, and a
+//! than it could be, never earlier; only for the first that waits they count to the microsecond, as
+//! they do in `fifo-backfill`. For each instant the placement rule proposes a place, and a
 //! second one where the first is taken later on; a place that neither finds is missed.
 //!
 //! Never preempts. Remembers nothing: all reservations are worked out anew at each question, and
 //! only when a job behind the first that waits would fit now. A reservation is a plan, not a
 //! promise: it moves when jobs end early or late.
 
-use hostler_core::id::JobId;
+use hostler_core::capacity::Capacity;
 use hostler_core::job::Job;
 use hostler_core::pipeline::HalfLifeDays;
+use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
 use hostler_core::policy::PolicyDef;
 use hostler_core::predict::EstimateSource;
@@ -29,7 +31,8 @@ use hostler_core::view::View;
 use super::backfill::{Backfill, FillGaps, Line, Waiting};
 use super::future::{Future, Spare};
 use super::hopeless::Hopeless;
-use super::outlook::{Started, endings, explain, explain_no_capacity};
+use super::outlook::{Started, believed_end, endings, explain, explain_no_capacity};
+use super::shadow::{Scratch, Shadow};
 use crate::place::PlaceRule;
 
 /// Conservative backfilling.
@@ -56,6 +59,7 @@ hostler_core::settings! {
 #[derive(Default)]
 struct BesideAll {
     spare: Spare,
+    scratch: Scratch,
 }
 
 impl FillGaps for BesideAll {
@@ -65,11 +69,13 @@ impl FillGaps for BesideAll {
             view,
             place,
             hopeless,
-            first_waiting: head.id,
+            head,
             started,
             unplanned: vec![head],
             future: None,
             spare: &mut self.spare,
+            shadow: None,
+            scratch: Some(&mut self.scratch),
         };
         line.offer(plan, |plan, job| planned.starts(plan, job));
         if let Some(future) = planned.future {
@@ -83,7 +89,8 @@ struct Reservations<'a> {
     view: &'a View<'a>,
     place: &'a dyn Place,
     hopeless: &'a mut Hopeless,
-    first_waiting: JobId,
+    /// The first that waits.
+    head: &'a Job,
     /// Jobs that this question started before one had to wait.
     started: &'a [Started],
     /// Jobs that wait and have no reservation yet: nobody behind them could start so far.
@@ -91,6 +98,10 @@ struct Reservations<'a> {
     /// What is left beside the reservations, once somebody could start.
     future: Option<Future<'a>>,
     spare: &'a mut Spare,
+    /// The look ahead to the reservation of the first, once somebody could start; until then, the
+    /// memory for it.
+    shadow: Option<Shadow<'a>>,
+    scratch: Option<&'a mut Scratch>,
 }
 
 impl<'a> Reservations<'a> {
@@ -111,14 +122,30 @@ impl<'a> Reservations<'a> {
             future.reserve(earlier, None, self.spare);
         }
         match future.reserve(job, Some(wanted), self.spare) {
-            Some((at, placement)) if at == view.now() => {
+            Some((at, placement))
+                if at == view.now() && self.head_has_room(plan.free(), job, &placement) =>
+            {
                 plan.start(job.id, placement).expect("what the future has free now is free");
                 true
             }
             Some(_) | None => {
-                explain(plan, job, Reason::WouldDelay { reserved: self.first_waiting });
+                explain(plan, job, Reason::WouldDelay { reserved: self.head.id });
                 false
             }
         }
+    }
+
+    /// Whether the first that waits can start as early as without a job; books the job then.
+    fn head_has_room(&mut self, free: &Capacity, job: &Job, placement: &Placement) -> bool {
+        let (view, place, head, started) = (self.view, self.place, self.head, self.started);
+        let shadow = self.shadow.get_or_insert_with(|| {
+            let scratch = self.scratch.take().expect("the look ahead begins once");
+            Shadow::new(view, place, head, started, free, scratch)
+        });
+        if shadow.falls_before(believed_end(view, job, placement, view.now()), free) {
+            return shadow.room.take(free, &placement.parts);
+        }
+        shadow.room.ignore(free, placement);
+        true
     }
 }

@@ -22,10 +22,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::iter::Peekable;
 
 use hostler_core::admit::EmptyCluster;
-use hostler_core::capacity::{Capacity, Overlay};
+use hostler_core::capacity::Capacity;
 use hostler_core::id::JobId;
 use hostler_core::job::Job;
 use hostler_core::pipeline::{
@@ -36,14 +35,14 @@ use hostler_core::policy::{Policy, PolicyDef, Wake};
 use hostler_core::predict::EstimateSource;
 use hostler_core::reason::Reason;
 use hostler_core::stage::{Order, Place};
-use hostler_core::units::{Span, Time};
+use hostler_core::units::Span;
 use hostler_core::view::View;
 
 use super::beside::beside;
 use super::fifo::BySubmission;
 use super::gap_queues::{GapQueues, Kind};
-use super::head_room::HeadRoom;
-use super::outlook::{Ending, Started, believed_end, endings, explain, explain_no_capacity};
+use super::outlook::{Started, believed_end, explain, explain_no_capacity};
+use super::shadow::{Scratch, Shadow};
 use crate::place::PlaceRule;
 
 /// Its name.
@@ -75,8 +74,7 @@ struct FifoBackfill {
     backlog: Backlog,
     queues: GapQueues,
     empty_cluster: EmptyCluster,
-    /// Memory for the look ahead; what is in it means nothing.
-    scratch: (Overlay, Capacity),
+    scratch: Scratch,
 }
 
 impl FifoBackfill {
@@ -93,7 +91,7 @@ impl FifoBackfill {
             backlog: Backlog::default(),
             queues: GapQueues::default(),
             empty_cluster: EmptyCluster::default(),
-            scratch: Default::default(),
+            scratch: Scratch::default(),
         }
     }
 }
@@ -157,9 +155,8 @@ impl FifoBackfill {
         let mut last = self.backlog.behind(head).nth(self.depth);
         let heads = self.queues.heads(head).map(|(rank, kind)| (rank, kind.clone()));
         let mut heap: BinaryHeap<Reverse<(Rank, Kind)>> = heads.map(Reverse).collect();
-        let (overlay, copy) = &mut self.scratch;
         let (place, queues) = (&*self.place, &mut self.queues);
-        let scratch = Some((overlay, copy));
+        let scratch = Some(&mut self.scratch);
         let mut gaps = Gaps { view, place, queues, head, started, scratch, shadow: None };
         while let Some(Reverse((rank, kind))) = heap.pop() {
             if last.is_some_and(|last| rank >= last) {
@@ -212,7 +209,7 @@ struct Gaps<'a> {
     /// Jobs that this question started before it came to the head.
     started: &'a [Started],
     /// Memory for the look ahead, until it begins.
-    scratch: Option<(&'a mut Overlay, &'a mut Capacity)>,
+    scratch: Option<&'a mut Scratch>,
     /// The look ahead, once somebody asked for it.
     shadow: Option<Shadow<'a>>,
 }
@@ -250,42 +247,9 @@ impl<'a> Gaps<'a> {
     /// begins once and goes on from where it was.
     fn look_ahead(&mut self, free: &Capacity) -> &mut Shadow<'a> {
         self.shadow.get_or_insert_with(|| {
-            let (overlay, copy) = self.scratch.take().expect("the look ahead begins once");
-            let head = &waiting(self.view, self.head.1).spec;
-            let room = HeadRoom::new(head, self.place, free, overlay, copy);
-            let ends: Box<dyn Iterator<Item = Ending<'a>> + 'a> =
-                Box::new(endings(self.view, self.started));
-            Shadow { room, ends: ends.peekable(), at: None }
+            let scratch = self.scratch.take().expect("the look ahead begins once");
+            let head = waiting(self.view, self.head.1);
+            Shadow::new(self.view, self.place, head, self.started, free, scratch)
         })
-    }
-}
-
-/// The look for the head's reservation: gives stays back in the order of their end until the head
-/// fits.
-struct Shadow<'a> {
-    room: HeadRoom<'a>,
-    ends: Peekable<Box<dyn Iterator<Item = Ending<'a>> + 'a>>,
-    /// When the head is believed to start, once that is known.
-    at: Option<Time>,
-}
-
-impl Shadow<'_> {
-    /// Whether the head is believed to start before `end`; looks no further ahead than that.
-    fn falls_before(&mut self, end: Time, free: &Capacity) -> bool {
-        // A job that nobody knows the end of is in the way even of a head that has to wait for
-        // another such.
-        let in_time = |at: Time| at < end || end == Time::NEVER;
-        while self.at.is_none()
-            && let Some(at) = self.ends.peek().map(|ending| ending.at).filter(|at| in_time(*at))
-        {
-            while let Some(ending) = self.ends.next_if(|ending| ending.at == at) {
-                self.room.release(free, ending.placement);
-            }
-            self.at = self.room.fits().then_some(at);
-            if at == Time::NEVER {
-                self.room.keep_all();
-            }
-        }
-        self.at.is_some_and(in_time)
     }
 }

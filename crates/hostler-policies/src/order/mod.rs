@@ -9,6 +9,7 @@ mod hopeless;
 mod line;
 mod outlook;
 mod rank;
+mod shadow;
 
 policies![
     fifo,

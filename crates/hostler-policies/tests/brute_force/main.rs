@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-mod easy;
+mod head;
 mod room;
 
 use std::fmt::Write;

@@ -304,7 +304,7 @@ fn nobody_waits_for_a_head_whose_nodes_are_down() {
 }
 
 #[test]
-fn many_ends_are_rounded_onto_few_instants_and_no_reservation_is_broken() {
+fn many_ends_are_rounded_onto_few_instants_but_for_the_first_that_waits() {
     let mut scenario = "cluster 64\n".to_owned();
     for job in 0..63 {
         scenario += &format!("job r{job} at 0 gpus 1 for {}\n", 10 + job);
@@ -316,11 +316,11 @@ fn many_ends_are_rounded_onto_few_instants_and_no_reservation_is_broken() {
     let text = hostler_sim::fixture::check(&build, &scenario).text;
     let tail: String = text.lines().skip(63).map(|line| format!("{line}\n")).collect();
     expect![[r#"
-        head  41..51
-        long  2..502
-        wide  502..512
+        head  40..50
+        long  41..541
+        wide  541..551
         late  42..102
-        avg jct 55.82  makespan 512  preemptions 0
+        avg jct 56.97  makespan 551  preemptions 0
     "#]]
     .assert_eq(&tail);
 }

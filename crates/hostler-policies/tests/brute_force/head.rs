@@ -1,4 +1,4 @@
-//! The EASY rule: whoever does not delay the head starts.
+//! The head: nobody delays it, and by the EASY rule whoever does not delay it starts.
 
 use hostler_core::job::Job;
 use hostler_core::plan::Plan;
@@ -11,6 +11,11 @@ use crate::try_through;
 #[test]
 fn easy_starts_all_who_do_not_delay_the_head_and_nobody_else() {
     try_through("kind = 'fifo-backfill'\nestimate = 'user'", all_who_do_not_delay);
+}
+
+#[test]
+fn nobody_delays_the_first_job_that_waits() {
+    try_through("kind = 'conservative-backfill'\nestimate = 'user'", nobody_delays);
 }
 
 /// The head, the time of its reservation, and what is free then beside those that last longer.
@@ -38,7 +43,30 @@ impl<'a> Head<'a> {
     }
 }
 
+fn nobody_delays(view: &View<'_>, plan: &Plan<'_>) {
+    look_through(view, plan, |_, _, _, _| {});
+}
+
 fn all_who_do_not_delay(view: &View<'_>, plan: &Plan<'_>) {
+    look_through(view, plan, |job, end, free, head| {
+        for taken in free.divisions(&job.spec.gangs[0], false) {
+            let outlasts = head.at.is_some_and(|at| end > at);
+            assert!(outlasts, "{} fits and is over in time", job.spec.name);
+            let mut beside = Head { later: head.later.clone(), ..*head };
+            beside.later.take(&taken);
+            let name = &head.job.spec.name;
+            assert!(!beside.fits(), "{} does not delay {name}: {taken:?}", job.spec.name);
+        }
+    });
+}
+
+/// Goes through those who wait in order: whoever starts delays nobody, and whoever does not, when it
+/// is believed to end, what is free at its turn and the head are looked at.
+fn look_through(
+    view: &View<'_>,
+    plan: &Plan<'_>,
+    left_out: impl Fn(&Job, Time, &FreeNodes, &Head<'_>),
+) {
     let (mut free, mut stays) = (FreeNodes::now(view), running(view));
     let mut head: Option<Head<'_>> = None;
     for (job, start) in answers(view, plan) {
@@ -60,16 +88,7 @@ fn all_who_do_not_delay(view: &View<'_>, plan: &Plan<'_>) {
                     assert!(head.fits(), "{} delays {}", job.spec.name, head.job.spec.name);
                 }
             }
-            (Some(head), None) => {
-                for taken in free.divisions(gang, false) {
-                    let outlasts = head.at.is_some_and(|at| end > at);
-                    assert!(outlasts, "{} fits and is over in time", job.spec.name);
-                    let mut beside = Head { later: head.later.clone(), ..*head };
-                    beside.later.take(&taken);
-                    let name = &head.job.spec.name;
-                    assert!(!beside.fits(), "{} does not delay {name}: {taken:?}", job.spec.name);
-                }
-            }
+            (Some(head), None) => left_out(job, end, &free, head),
         }
     }
 }
