@@ -209,6 +209,10 @@ impl Profile {
 
     /// No job of this profile is faster than this anywhere.
     pub fn rate_max(&self) -> Rate {
+        if !self.measured.alone.is_empty() {
+            // Paces are relative to a run that need not be the fastest.
+            return Rate(u32::MAX);
+        }
         let alone = self.models.iter().map(|(_, rate)| *rate).fold(Rate::FULL, Rate::max);
         let reach = self.reach.iter().map(|(_, rate)| *rate).fold(Rate::FULL, Rate::max);
         alone.times(reach)

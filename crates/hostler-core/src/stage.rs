@@ -13,8 +13,7 @@ pub trait Order: Send {
     ///
     /// The key of a waiting job may depend on facts that are put in the journal when they change
     /// (its specification, estimate and ledger), and on the time as far as
-    /// [`Order::changes_at`] tells. That of a running job is looked at when it is needed: it may
-    /// fall at any time, and grow for the same reasons.
+    /// [`Order::changes_at`] tells. That of a running job is looked at when it is needed.
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
 
     /// Whether keys change by time alone at all. Only then [`Order::changes_at`] is asked.

@@ -40,8 +40,6 @@ pub struct BacklogChanges {
     pub stayed: Vec<Rank>,
     /// Nodes that have more free than before, each once.
     pub freed: Vec<NodeId>,
-    /// Running jobs that may rank later than before.
-    pub risen: Vec<JobId>,
 }
 
 /// When ranks of waiting and of running jobs change by time alone. Empty where they never do.
@@ -139,23 +137,20 @@ impl Backlog {
                     self.note_time(view, order, *id);
                 }
                 Change::Freed(node) => news.freed.push(*node),
-                Change::Ranked(id) => {
-                    news.risen.push(*id);
-                    self.note_time(view, order, *id);
-                }
             }
         }
         for id in self.times.due(view.now()) {
             match self.keys.contains_key(&id) {
                 true => self.requeue(view, order, id, &mut news),
-                false => {
-                    news.risen.push(id);
-                    self.note_time(view, order, id);
-                }
+                false => self.note_time(view, order, id),
             }
         }
         news.freed.sort_unstable();
         news.freed.dedup();
+        // A job may have left and come back more than once, at other ranks.
+        news.came.retain(|rank| self.order.contains(rank));
+        news.came.sort_unstable_by_key(|rank| rank.1);
+        news.came.dedup();
         news
     }
 

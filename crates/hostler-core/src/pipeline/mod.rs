@@ -109,8 +109,6 @@ pub struct Cache {
     empty_cluster: EmptyCluster,
     blocked: Option<strict::Blocked>,
     shapes: shapes::ShapeQueues,
-    /// No running job that could give way has a greater key; none when that is not known.
-    last_key: Option<i64>,
     /// Memory for looks ahead; what is in it means nothing.
     spare: Capacity,
 }

@@ -1,7 +1,6 @@
 //! The pass by rank: a job that does not fit takes the place of running jobs that rank after it.
 //!
-//! Nothing is remembered between questions but the greatest key of a running job, which spares most
-//! who wait the search for others to replace. A job whose victims are still being stopped finds, at
+//! Nothing is remembered between questions. A job whose victims are still being stopped finds, at
 //! the next question, that what is free plus what is being freed holds it, and keeps that room.
 
 use std::cmp::Reverse;
@@ -42,8 +41,6 @@ struct Pass {
     runners: Option<Vec<Runner>>,
     /// Jobs that looked for victims.
     tried: usize,
-    /// No running job that could give way has a greater key.
-    last_key: Option<i64>,
     /// Memory for a look at nodes without those who give way; what is in it means nothing.
     without: Overlay,
 }
@@ -52,32 +49,17 @@ impl Pipeline {
     pub(super) fn by_rank(&mut self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
         let Cache { shapes, backlog, .. } = &mut self.cache;
         shapes.follow(view, backlog, news);
-        self.cache.last_key = self.last_key_after(view, news);
-        let Cache { shapes, .. } = &mut self.cache;
         // Passes between rounds go by the bounds of shapes; without rounds there are none.
         let between = matches!(self.cadence, Cadence::Rounds(_));
         shapes.raise_bounds(plan.free(), if between { &news.freed } else { &[] });
         let spare = std::mem::take(&mut self.cache.spare);
-        let mut pass = Pass { spare, last_key: self.cache.last_key, ..Pass::default() };
+        let mut pass = Pass { spare, ..Pass::default() };
         match self.head {
             Head::Blocks => self.strictly_by_rank(view, plan, &mut pass),
             Head::Skips => self.greedily_by_rank(view, plan, &mut pass),
         }
         self.cache.spare = pass.later.unwrap_or(pass.spare);
-        self.cache.last_key = pass.last_key;
         explain_newcomers(view, plan, &self.cache.backlog, news);
-    }
-
-    /// The greatest key of running jobs, after those that started or may rank later than before.
-    fn last_key_after(&self, view: &View<'_>, news: &BacklogChanges) -> Option<i64> {
-        // Who may not be stopped now may be later.
-        if news.all || view.abilities().lost_work_max.is_some() {
-            return None;
-        }
-        let left = news.left.iter().map(|((_, id), _)| *id);
-        let changed = left.chain(news.risen.iter().copied());
-        let jobs = changed.filter_map(|id| view.job(id)).filter(|job| job.lease().is_some());
-        Some(jobs.map(|job| self.order.key(view, job)).fold(self.cache.last_key?, i64::max))
     }
 
     fn strictly_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
@@ -175,14 +157,7 @@ impl Pipeline {
             }
             Err(short) => short,
         };
-        if pass.last_key.is_some_and(|last| last <= rank.0) {
-            return false;
-        }
-        let runners = pass.runners.get_or_insert_with(|| {
-            let runners = self.runners(view, plan, rank);
-            pass.last_key = Some(runners.last().map_or(rank.0, |last| last.rank.0));
-            runners
-        });
+        let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan, rank));
         let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
         let fit_bound = FitBound::new(spec, short);
         // The claim leaves all others their place.

@@ -167,12 +167,6 @@ impl ClusterState {
                 self.journal.push(Change::Queued(*id));
             }
         }
-        for lease in self.leases.iter() {
-            let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
-            if moved[job.spec.tenant.index()] {
-                self.journal.push(Change::Ranked(job.id));
-            }
-        }
     }
 
     fn tenant_account_mut(&mut self, tenant: TenantId) -> &mut TenantAccount {

@@ -61,7 +61,6 @@ impl ClusterState {
         let deadline = now + save + STOP_TIMEOUT;
         lease.stop = Some(Stop { how, why, asked, deadline });
         self.alarms.insert((deadline, id));
-        self.journal.push(Change::Ranked(job.id));
         if !matches!(job.phase, Phase::Stopping(_)) {
             job.phase = Phase::Stopping(id);
             job.phase_since = now;

@@ -109,12 +109,6 @@ impl ClusterState {
                 self.journal.push(Change::Queued(*id));
             }
         }
-        for lease in self.leases.iter() {
-            let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
-            if job.spec.profile == Some(key) {
-                self.journal.push(Change::Ranked(job.id));
-            }
-        }
     }
 
     fn stale_unless(&mut self, live: bool) {
@@ -488,7 +482,6 @@ impl ClusterState {
 
     fn refresh_expected_end(&mut self, id: LeaseId) {
         let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
-        self.journal.push(Change::Ranked(lease.job));
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
         let (seen, done) = lease.progress.unwrap_or((lease.since + lease.load, Span::ZERO));
         // Work that was saved in this stay is part of what it has done.

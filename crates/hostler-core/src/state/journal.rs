@@ -15,8 +15,6 @@ pub enum Change {
     Unqueued(JobId),
     /// More is free on the node than before.
     Freed(NodeId),
-    /// The job runs, and its rank may be another now, or it is told to stop.
-    Ranked(JobId),
 }
 
 /// The changes since the last question.

@@ -147,7 +147,10 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     // It takes a second, in which the clocks of this thread should go on.
     let tried = move || image::try_out(found, &args, &things, user.as_ref());
     let tried = tokio::task::spawn_blocking(tried).await;
-    let (found, unusable) = tried.unwrap_or_default();
+    let (found, unusable) = tried.unwrap_or_else(|fault| {
+        tracing::error!(%fault, "programs that run images could not be tried");
+        Default::default()
+    });
     unusable.iter().for_each(|why| tracing::warn!("{why}"));
     machine.runtimes = found.iter().map(image::Found::runtime).collect();
     machine.unusable_runtimes = unusable;

@@ -12,9 +12,10 @@
 //! to need a tenth more than it has run so far. When no end of a running job makes room for the
 //! head (its nodes are down), there is nothing to protect and all that fits starts.
 //!
-//! Nothing is kept for the head but room. Whether a job with one role finds a place that the head
-//! does not miss is answered exactly, but for parts of GPUs, where the choice among the devices of
-//! a node is not tried through. All who wait are considered: those that ask for the same wait in
+//! Nothing is kept for the head but room. Whether a job finds a place that the head does not miss
+//! is answered exactly where both have one role, but for parts of GPUs, where the choice among the
+//! devices of a node is not tried through, and for gangs of hundreds of tasks on thousands of
+//! nodes. All who wait are considered: those that ask for the same wait in
 //! one line, and of a line only those are looked at that are short enough.
 //!
 //! Never preempts. Remembers what asks for what, and which of it fits; the reservation is worked
@@ -66,7 +67,8 @@ hostler_core::settings! {
 
 struct FifoBackfill {
     place: Box<dyn Place>,
-    depth: usize,
+    /// None: all.
+    depth: Option<usize>,
     estimate: EstimateSource,
     order: Box<dyn Order>,
     /// After how long what a tenant used counts half; none when the past does not count.
@@ -84,7 +86,7 @@ impl FifoBackfill {
         let order: Box<dyn Order> = Box::new(BySubmission);
         FifoBackfill {
             place: place.build(),
-            depth: if depth == 0 { usize::MAX } else { depth as usize },
+            depth: (depth > 0).then_some(depth as usize),
             estimate,
             order: if half_life.is_some() { by_past(order) } else { order },
             half_life,
@@ -152,7 +154,7 @@ impl FifoBackfill {
         started: &[Started],
         plan: &mut Plan<'_>,
     ) -> Option<Rank> {
-        let mut last = self.backlog.behind(head).nth(self.depth);
+        let mut last = self.depth.and_then(|depth| self.backlog.behind(head).nth(depth));
         let heads = self.queues.heads(head).map(|(rank, kind)| (rank, kind.clone()));
         let mut heap: BinaryHeap<Reverse<(Rank, Kind)>> = heads.map(Reverse).collect();
         let (place, queues) = (&*self.place, &mut self.queues);
@@ -162,9 +164,9 @@ impl FifoBackfill {
             if last.is_some_and(|last| rank >= last) {
                 break;
             }
-            let next = gaps.offer(plan, rank, &kind);
+            let Offered { next, started } = gaps.offer(plan, rank, &kind);
             heap.extend(next.map(|next| Reverse((next, kind))));
-            if plan.has_job(rank.1) {
+            if started {
                 // Those that start do not count.
                 last = last.and_then(|last| self.backlog.behind(last).next());
             }
@@ -200,6 +202,14 @@ fn waiting<'a>(view: &View<'a>, id: JobId) -> &'a Job {
     view.job(id).expect("a waiting job is not over")
 }
 
+/// What became of a job that could fill a gap.
+#[derive(Default)]
+struct Offered {
+    /// The next of its line that is worth a try.
+    next: Option<Rank>,
+    started: bool,
+}
+
 /// The search for jobs that fill gaps without delaying the head.
 struct Gaps<'a> {
     view: &'a View<'a>,
@@ -215,14 +225,15 @@ struct Gaps<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    /// Starts a job if it fits and does not delay the head; the answer is the next of its line
-    /// that is worth a try.
-    fn offer(&mut self, plan: &mut Plan<'_>, rank: Rank, kind: &Kind) -> Option<Rank> {
+    /// Starts a job if it fits and does not delay the head.
+    fn offer(&mut self, plan: &mut Plan<'_>, rank: Rank, kind: &Kind) -> Offered {
         if plan.has_job(rank.1) {
-            return self.queues.line(kind).after(rank);
+            return Offered { next: self.queues.line(kind).after(rank), started: false };
         }
         let job = waiting(self.view, rank.1);
-        let wanted = self.queues.place(self.place, plan, rank, &job.spec)?;
+        let Some(wanted) = self.queues.place(self.place, plan, rank, &job.spec) else {
+            return Offered::default();
+        };
         let now = self.view.now();
         let end = believed_end(self.view, job, &wanted, now);
         let shadow = self.look_ahead(plan.free());
@@ -237,10 +248,11 @@ impl<'a> Gaps<'a> {
             explain(plan, job, Reason::WouldDelay { reserved: self.head.1 });
             // Nor would others that ask for the same, unless they are over by then.
             let most = start.map_or(Span(u64::MAX), |start| start.since(now));
-            return self.queues.line(kind).short_after(rank, most);
+            let next = self.queues.line(kind).short_after(rank, most);
+            return Offered { next, started: false };
         };
         plan.start(job.id, placement).expect("a waiting job starts on free nodes");
-        self.queues.line(kind).after(rank)
+        Offered { next: self.queues.line(kind).after(rank), started: true }
     }
 
     /// Jobs that start behind the head are in its reservation or gone by then, so the look ahead

@@ -43,6 +43,7 @@ impl Line {
             return;
         };
         let inside = block.jobs.partition_point(|(known, _)| *known < rank);
+        debug_assert!(block.jobs.get(inside).is_none_or(|(known, _)| *known != rank));
         block.jobs.insert(inside, (rank, run));
         block.shortest = block.shortest.min(run);
         if block.jobs.len() > 2 * BLOCK {

@@ -56,7 +56,7 @@ impl News {
 fn freed(changes: &[Change]) -> Vec<NodeId> {
     let freed = changes.iter().filter_map(|change| match change {
         Change::Freed(node) => Some(*node),
-        Change::Queued(_) | Change::Unqueued(_) | Change::Ranked(_) => None,
+        Change::Queued(_) | Change::Unqueued(_) => None,
     });
     let mut freed: Vec<NodeId> = freed.collect();
     freed.sort_unstable();
@@ -68,7 +68,7 @@ fn freed(changes: &[Change]) -> Vec<NodeId> {
 fn queued(view: &View<'_>, changes: &[Change]) -> Vec<JobId> {
     let queued = changes.iter().filter_map(|change| match change {
         Change::Queued(id) => Some(*id),
-        Change::Unqueued(_) | Change::Freed(_) | Change::Ranked(_) => None,
+        Change::Unqueued(_) | Change::Freed(_) => None,
     });
     let mut came: Vec<JobId> = queued.filter(|id| view.pending().contains(id)).collect();
     came.sort_unstable();

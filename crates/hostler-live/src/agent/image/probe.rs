@@ -6,16 +6,18 @@
 //! the user of a job.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hostler_core::id::{JobId, LeaseId};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::find::{self, Found};
 use super::{Container, FOLDERS, end_leftovers, launch, run_as};
+use crate::agent::folder;
 use crate::agent::launch::{USUAL_PATH, give};
 use crate::agent::shim::ShimOrder;
 use crate::agent::user::JobUser;
@@ -52,17 +54,56 @@ pub fn try_out(
 }
 
 fn fault(found: &Found, args: &[String], folder: &Path, user: Option<&JobUser>) -> Option<String> {
-    let root = folder.join("trial").display().to_string();
+    let place = match Place::new(folder) {
+        Ok(place) => place,
+        Err(fault) => return Some(format!("it cannot be tried: {fault}")),
+    };
+    let root = place.0.join("trial").display().to_string();
     // Files that enroot runs are made by its own tools only.
     if found.program == Program::Enroot || ImageKind::of(&root) != Some(ImageKind::Folder) {
         return None;
     }
-    let fault = |layered| match run(found, args, folder, &root, user, layered) {
+    let mounts = match furnish(Path::new(&root), user) {
+        Ok(mounts) => mounts,
+        Err(fault) => return Some(format!("it cannot be tried: {fault}")),
+    };
+    let image = Image { root: &root, mounts: &mounts };
+    let fault = |layered| match run(found, args, folder, image, user, layered) {
         Ok((code, said)) => verdict(found.program, code, &said),
         Err(fault) => Some(format!("it cannot be tried: {fault}")),
     };
     // Where nothing can be laid over a folder, images that are read-only may still be run.
     fault(true).filter(|_| found.program != Program::Podman || fault(false).is_some())
+}
+
+/// A folder of the agent's own, which nobody had a hand in before: what is made as root inside a
+/// folder of a user could be exchanged on the way.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(folder: &Path) -> io::Result<Place> {
+        let parent = folder.parent().unwrap_or(folder);
+        folder::make(parent, 0o711)?;
+        let path =
+            parent.join(format!("trial-{:016x}", getrandom::u64().map_err(io::Error::other)?));
+        DirBuilder::new().mode(0o711).create(&path)?;
+        Ok(Place(path))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Err(fault) = fs::remove_dir_all(&self.0) {
+            tracing::warn!(%fault, "`{}` stays", self.0.display());
+        }
+    }
+}
+
+/// What is run: a folder, and what of the machine is seen in it.
+#[derive(Clone, Copy)]
+struct Image<'a> {
+    root: &'a str,
+    mounts: &'a [Mount],
 }
 
 /// Why a program could not start a container, by how it ended. What the command in it does, or that
@@ -92,7 +133,7 @@ fn run(
     found: &Found,
     args: &[String],
     folder: &Path,
-    root: &str,
+    Image { root, mounts }: Image<'_>,
     user: Option<&JobUser>,
     layered: bool,
 ) -> io::Result<(Option<i32>, String)> {
@@ -102,22 +143,24 @@ fn run(
         program: found.program,
         path: found.path.clone(),
         image: root.to_owned(),
-        mounts: furnish(Path::new(root), user)?,
+        mounts: mounts.to_vec(),
         args: args.to_vec(),
         folder: folder.to_owned(),
         env: find::passed_on(),
         has_devices: false,
     };
     let shim = order(container, folder, user);
-    let said = folder.join("trial.log");
+    // A file without a name, so that nobody can put another in its place.
+    let mut said = File::from(memfd_create("trial", MemfdFlags::CLOEXEC)?);
     let mut words = launch(&shim, &shim.order.tasks[0]);
     if !layered {
         words.command = words.command.iter().flat_map(|word| read_only(word, root)).collect();
     }
-    let ended = run_as(user, &words, TRIAL_MAX, File::create(&said)?);
+    let ended = run_as(user, &words, TRIAL_MAX, said.try_clone()?);
     end_leftovers(&shim);
     let mut text = Vec::new();
-    File::open(&said)?.take(SAID_BYTES_MAX).read_to_end(&mut text)?;
+    said.rewind()?;
+    said.take(SAID_BYTES_MAX).read_to_end(&mut text)?;
     Ok((ended?.code(), String::from_utf8_lossy(&text).into_owned()))
 }
 
@@ -132,24 +175,29 @@ fn read_only(word: &str, root: &str) -> Vec<String> {
 
 /// Makes a folder that a container can be run in, and says what of the machine is seen there. It
 /// belongs to the user: Podman makes files in it, and may not where one user is all that it has.
+/// All is made before anything is given away, and what is inside goes first.
 fn furnish(root: &Path, user: Option<&JobUser>) -> io::Result<Vec<Mount>> {
     let read_only = |path: &str| Mount { read_only: true, ..Mount::same(path) };
     let mut mounts = vec![read_only("/usr")];
-    give(root, user)?;
-    for name in ["dev", "etc", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp"] {
-        give(&root.join(name), user)?;
-    }
+    let mut made = vec![root.to_owned()];
+    let folders = ["dev", "etc", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp"];
+    made.extend(folders.iter().map(|name| root.join(name)));
     for name in ["bin", "lib", "lib32", "lib64", "libx32", "sbin"] {
         let (here, there) = (Path::new("/").join(name), root.join(name));
-        if let Ok(target) = fs::read_link(&here) {
-            if fs::symlink_metadata(&there).is_err() {
-                symlink(target, &there)?;
-            }
-        } else if here.is_dir() {
-            give(&there, user)?;
+        if here.is_dir() && !here.is_symlink() {
+            made.push(there);
             mounts.push(read_only(&here.display().to_string()));
         }
     }
+    for folder in &made {
+        DirBuilder::new().mode(0o700).create(folder)?;
+    }
+    for name in ["bin", "lib", "lib32", "lib64", "libx32", "sbin"] {
+        if let Ok(target) = fs::read_link(Path::new("/").join(name)) {
+            symlink(target, root.join(name))?;
+        }
+    }
+    made.iter().rev().try_for_each(|folder| give(folder, user))?;
     Ok(mounts)
 }
 
