@@ -35,7 +35,8 @@ struct Input {
 }
 
 fn input() -> Input {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gavel");
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../testdata/gavel");
     Input {
         rows: gavel::read(&folder.join("own_cont_single_80.trace")).expect("a trace"),
         speeds: gavel::read_speeds(&folder.join("own_throughputs.json")).expect("a table"),

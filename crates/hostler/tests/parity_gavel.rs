@@ -60,7 +60,8 @@ struct Case {
 }
 
 fn ours() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gavel")
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../testdata/gavel")
 }
 
 fn own(trace: &str, cluster: &'static str) -> Case {

@@ -9,7 +9,9 @@ use serde_json::Value;
 const TOLERANCE: f64 = 1e-4;
 
 fn load(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/gavel").join(name);
+    let path = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../testdata/gavel")
+        .join(name);
     serde_json::from_str(&std::fs::read_to_string(path).expect("the file is as its readme says"))
         .expect("the file is as its readme says")
 }

@@ -44,7 +44,9 @@ fn check(analysis: &Analysis, figure: &str, expected: Expect) {
 }
 
 fn testdata(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/traces").join(name)
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../testdata/traces")
+        .join(name)
 }
 
 #[test]

@@ -7,7 +7,11 @@ use serde_json::Value;
 use crate::program::Folder;
 
 fn testdata(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name).display().to_string()
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../testdata")
+        .join(name)
+        .display()
+        .to_string()
 }
 
 fn fact(result: &Value, figure: &str, key: &str) -> f64 {

@@ -110,7 +110,8 @@ impl Ran {
 
 /// A file of the repository.
 pub fn repository(name: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root =
+        Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where")).join("../..");
     root.join(name).to_str().expect("the path is text").to_owned()
 }
 

@@ -9,7 +9,8 @@ use crate::cluster::Cluster;
 /// Makes the links as they are packaged, to a copy of the program that jobs reach: it may have been
 /// built in a home.
 fn links(cluster: &Cluster) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/slurm-links/link.sh");
+    let script = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../packaging/slurm-links/link.sh");
     let program = cluster.folder().join("hostler");
     std::fs::copy(env!("CARGO_BIN_EXE_hostler"), &program).unwrap();
     let mut made = Command::new("sh");

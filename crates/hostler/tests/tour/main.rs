@@ -17,8 +17,8 @@ const LEFT_OPEN: &str = "..";
 
 /// The commands of the tour, in order.
 fn tour() -> Vec<String> {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let text = std::fs::read_to_string(readme).unwrap();
+    let package = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where");
+    let text = std::fs::read_to_string(format!("{package}/../../README.md")).unwrap();
     let blocks = text.split("\n```").filter(|block| block.contains("$ hostler serve"));
     let block = blocks.last().expect("the tour is a block of its own");
     let commands = block.lines().filter_map(|line| line.strip_prefix("$ "));

@@ -52,7 +52,9 @@ fn told<T>(result: Result<T, TraceError>) -> String {
 
 /// Fixtures of the project.
 fn testdata(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/traces").join(name)
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../testdata/traces")
+        .join(name)
 }
 
 /// A folder of its own that goes with the test.
