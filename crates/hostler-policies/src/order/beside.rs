@@ -2,8 +2,9 @@
 //! it. No policy of its own.
 //!
 //! The place that the rule wants comes first. Where the head would miss that, the tasks go to the
-//! nodes on which they cost it the fewest slots: for a job with one role a place is found whenever
-//! there is one. Roles of a job with several are placed one after the other.
+//! nodes on which they cost it the fewest slots: where both have one role a place is found whenever
+//! there is one, short of gangs that are too large to weigh all divisions of. Roles of a job with
+//! several are placed one after the other.
 
 use hostler_core::capacity::{Capacity, Walk};
 use hostler_core::id::NodeId;

@@ -54,26 +54,34 @@ pub fn try_out(
 }
 
 fn fault(found: &Found, args: &[String], folder: &Path, user: Option<&JobUser>) -> Option<String> {
-    let place = match Place::new(folder) {
-        Ok(place) => place,
-        Err(fault) => return Some(format!("it cannot be tried: {fault}")),
-    };
-    let root = place.0.join("trial").display().to_string();
     // Files that enroot runs are made by its own tools only.
-    if found.program == Program::Enroot || ImageKind::of(&root) != Some(ImageKind::Folder) {
+    if found.program == Program::Enroot {
         return None;
     }
-    let mounts = match furnish(Path::new(&root), user) {
-        Ok(mounts) => mounts,
-        Err(fault) => return Some(format!("it cannot be tried: {fault}")),
-    };
+    let untried = |fault: io::Error| Some(format!("it cannot be tried: {fault}"));
+    try_one(found, args, folder, user, untried).unwrap_or_else(untried)
+}
+
+fn try_one(
+    found: &Found,
+    args: &[String],
+    folder: &Path,
+    user: Option<&JobUser>,
+    untried: impl Fn(io::Error) -> Option<String>,
+) -> io::Result<Option<String>> {
+    let place = Place::new(folder)?;
+    let root = place.0.join("trial").display().to_string();
+    if ImageKind::of(&root) != Some(ImageKind::Folder) {
+        return Ok(None);
+    }
+    let mounts = furnish(Path::new(&root), user)?;
     let image = Image { root: &root, mounts: &mounts };
     let fault = |layered| match run(found, args, folder, image, user, layered) {
         Ok((code, said)) => verdict(found.program, code, &said),
-        Err(fault) => Some(format!("it cannot be tried: {fault}")),
+        Err(fault) => untried(fault),
     };
     // Where nothing can be laid over a folder, images that are read-only may still be run.
-    fault(true).filter(|_| found.program != Program::Podman || fault(false).is_some())
+    Ok(fault(true).filter(|_| found.program != Program::Podman || fault(false).is_some()))
 }
 
 /// A folder of the agent's own, which nobody had a hand in before: what is made as root inside a
@@ -182,21 +190,18 @@ fn furnish(root: &Path, user: Option<&JobUser>) -> io::Result<Vec<Mount>> {
     let mut made = vec![root.to_owned()];
     let folders = ["dev", "etc", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp"];
     made.extend(folders.iter().map(|name| root.join(name)));
+    let mut links = Vec::new();
     for name in ["bin", "lib", "lib32", "lib64", "libx32", "sbin"] {
         let (here, there) = (Path::new("/").join(name), root.join(name));
-        if here.is_dir() && !here.is_symlink() {
+        if let Ok(target) = fs::read_link(&here) {
+            links.push((target, there));
+        } else if here.is_dir() {
             made.push(there);
             mounts.push(read_only(&here.display().to_string()));
         }
     }
-    for folder in &made {
-        DirBuilder::new().mode(0o700).create(folder)?;
-    }
-    for name in ["bin", "lib", "lib32", "lib64", "libx32", "sbin"] {
-        if let Ok(target) = fs::read_link(Path::new("/").join(name)) {
-            symlink(target, root.join(name))?;
-        }
-    }
+    made.iter().try_for_each(|folder| DirBuilder::new().mode(0o700).create(folder))?;
+    links.iter().try_for_each(|(target, there)| symlink(target, there))?;
     made.iter().rev().try_for_each(|folder| give(folder, user))?;
     Ok(mounts)
 }
