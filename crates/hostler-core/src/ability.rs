@@ -2,10 +2,12 @@
 //! decide, `verify` after.
 //!
 //! A fact of the log like any other, so a replay or a fork of a real cluster decides as the cluster
-//! did. A simulated cluster can do all of it, unless the scenario says otherwise.
+//! did. A simulated cluster can do all of it but suspend jobs,
+//! unless the scenario says otherwise.
 
 use serde::{Deserialize, Serialize};
 
+use crate::suspend::SuspendCost;
 use crate::units::Span;
 
 /// What an executor can do with jobs and machines besides starting and stopping.
@@ -24,6 +26,10 @@ pub struct Abilities {
     pub grows: bool,
     /// Says itself when a node is gone; nobody else concludes it from stops that were not answered.
     pub tells_nodes: bool,
+    /// Suspends jobs on nodes that can ([`Features::SUSPENDS`](crate::id::Features::SUSPENDS)), and
+    /// what that is believed to cost. None: nobody is suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<SuspendCost>,
     /// Work that a job which cannot be saved may lose in all by being stopped in favour of others.
     /// None: such jobs are never stopped for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,6 +46,7 @@ impl Default for Abilities {
             shares: true,
             grows: false,
             tells_nodes: false,
+            suspend: None,
             lost_work_max: None,
         }
     }

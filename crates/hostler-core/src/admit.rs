@@ -162,7 +162,8 @@ fn empty_cluster(view: &View<'_>) -> Capacity {
     empty
 }
 
-/// Tasks that an empty node of this kind holds.
+/// Tasks that an empty node of this kind holds. Where a suspended job waits makes no difference: it
+/// ran there, so that a node of its kind holds it.
 fn slots_when_empty(view: &View<'_>, kind: &Kind, demand: &Demand) -> u32 {
     let spec = &view.nodes()[kind.example].spec;
     if !spec.features.cover(demand.needs) {

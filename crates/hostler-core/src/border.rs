@@ -93,6 +93,9 @@ pub enum SpecFault {
     /// A demand claims to be packed: only policies pack.
     #[error("`packed_from` is for policies, not for users")]
     Packed,
+    /// A demand claims to be of a suspended job.
+    #[error("`pinned` is for suspended jobs, not for users")]
+    Pinned,
     /// It names a tenant or a GPU model that is not in the catalogue.
     #[error("it names a tenant or GPU model that nobody added")]
     Name,
@@ -156,6 +159,8 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::HoldChanged { .. }
         | Event::Started { .. }
         | Event::StartFailed { .. }
+        | Event::SuspendRefused { .. }
+        | Event::SuspendedLost { .. }
         | Event::Progress { .. }
         | Event::Checkpointed { .. }
         | Event::Stopped { .. }
@@ -255,6 +260,9 @@ pub fn check_spec(state: &ClusterState, spec: &JobSpec) -> Result<(), SpecFault>
         }
         if !gang.demand.packed_from.is_zero() {
             return Err(SpecFault::Packed);
+        }
+        if gang.demand.pinned.is_some() {
+            return Err(SpecFault::Pinned);
         }
         if let Models::Ordered(models) = &gang.demand.models
             && models.iter().any(|model| model.index() >= state.models().len())

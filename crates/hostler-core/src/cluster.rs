@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::account::Budget;
-use crate::id::{DeviceId, Features, LeaseId, ModelId, NodeId};
+use crate::id::{DeviceId, Features, JobId, LeaseId, ModelId, NodeId};
 use crate::units::{Mib, Milli};
 use crate::window::Kept;
 
@@ -88,6 +88,9 @@ pub struct Node {
     pub first_device: DeviceId,
     /// Leases with a part here, ascending.
     pub leases: Vec<LeaseId>,
+    /// Jobs whose processes wait in its memory, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parked: Vec<JobId>,
     /// Whether it never comes back.
     #[serde(default)]
     pub retired: bool,
@@ -132,7 +135,7 @@ pub enum Layout {
 }
 
 /// The part of a device that a task holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Share {
     /// All of it.
@@ -213,6 +216,11 @@ impl Share {
 }
 
 impl Node {
+    /// Whether nobody is there, running or suspended.
+    pub fn is_empty(&self) -> bool {
+        self.leases.is_empty() && self.parked.is_empty()
+    }
+
     /// Whether new jobs may be placed here.
     pub fn usable(&self) -> bool {
         self.health == Health::Up && self.power == Power::On

@@ -45,7 +45,7 @@ pub enum Decision {
     Stop {
         /// The lease.
         lease: LeaseId,
-        /// With or without saving.
+        /// What becomes of its state.
         how: StopHow,
         /// Why.
         why: StopWhy,
@@ -102,10 +102,13 @@ pub enum Decision {
     },
 }
 
-/// Whether a stop saves the job's state.
+/// What becomes of the job's state at a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopHow {
+    /// What it has on its GPUs goes to the memory of its nodes, where its processes wait: it goes
+    /// on from there, on the same GPUs, and need not know.
+    Suspend,
     /// Save first.
     Checkpoint,
     /// At once; work since the last save is lost.

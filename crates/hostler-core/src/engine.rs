@@ -14,6 +14,7 @@ use crate::event::{Event, Outcome};
 use crate::job::Job;
 use crate::limits::{STEPS_PER_INSTANT_MAX, STOP_ATTEMPTS_MAX};
 use crate::observe::{observed, unfit};
+use crate::placement::Lease;
 use crate::plan::{Finished, Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
 use crate::predict::{EstimateSource, Observed, Predict};
@@ -324,6 +325,7 @@ impl<Watcher: Watch> Engine<Watcher> {
     /// Applies one fact, by itself.
     pub(crate) fn apply_fact(&mut self, event: &Event) {
         let before = self.state.journal.end();
+        self.policy_due |= self.comes_back(event);
         self.state.apply_event(event, &mut self.watch);
         // What wakes nobody by itself may let others through.
         self.policy_due |= event.wakes_policy() || self.state.journal.queued_since(before);
@@ -339,9 +341,14 @@ impl<Watcher: Watch> Engine<Watcher> {
         let mut result = Ok(());
         for decision in decisions {
             let booked = match decision {
-                Decision::Start { placement, .. } => plan.claim(Arc::clone(placement)),
+                Decision::Start { job, placement, .. } => {
+                    plan.start(*job, Arc::clone(placement)).map(drop)
+                }
                 Decision::Resize { lease, placement } => {
                     plan.lift(*lease).and_then(|()| plan.claim(Arc::clone(placement)))
+                }
+                Decision::Stop { lease, how: StopHow::Suspend, .. } => {
+                    plan.stop(*lease, StopHow::Suspend)
                 }
                 _ => Ok(()),
             };
@@ -426,11 +433,26 @@ impl<Watcher: Watch> Engine<Watcher> {
         }
         for decision in decisions {
             let before = self.state.journal.end();
+            // Who goes on leaves memory: the policy has not seen who finds room in it.
+            self.policy_due |= self.resumes(decision);
             self.state.apply_decision(decision, &mut self.watch);
             // Who is turned away makes room within limits: the policy has not seen who comes then.
             let leaves = matches!(decision, Decision::Reject { .. } | Decision::SetAside { .. });
             self.policy_due |= leaves && self.state.journal.queued_since(before);
         }
+    }
+
+    /// Whether a suspended job goes on by a decision.
+    fn resumes(&self, decision: &Decision) -> bool {
+        let Decision::Start { job, .. } = decision else { return false };
+        self.state.job(*job).is_some_and(Job::is_suspended)
+    }
+
+    /// Whether a job is back from memory by a fact: until then it was left alone, so that the
+    /// policy may have let others wait for it.
+    fn comes_back(&self, event: &Event) -> bool {
+        let Event::Started { lease } = event else { return false };
+        self.state.lease(*lease).is_some_and(Lease::is_resuming)
     }
 
     /// Why the policy is to be asked now, if it is.
@@ -521,14 +543,14 @@ fn profiled(predict: &mut dyn Predict, observed: Option<Observed>) -> Vec<Event>
 /// Teaches a predictor what a job took, and asks again about jobs that wait and that it sees
 /// otherwise now.
 fn learn(predict: &mut dyn Predict, state: &ClusterState, over: &Job, run: Span) -> Vec<Event> {
-    let outdated = predict.observe(over.id, &over.spec, run).into_iter();
+    let outdated = predict.observe(over.id, over.asked(), run).into_iter();
     let waiting = outdated.filter_map(|id| state.job(id)).filter(|job| job.lease().is_none());
     waiting.filter_map(|job| estimated(predict, job)).collect()
 }
 
 /// What a predictor believes of a job, where that is something else than before.
 fn estimated(predict: &mut dyn Predict, job: &Job) -> Option<Event> {
-    let estimate = predict.estimate(job.id, &job.spec)?;
+    let estimate = predict.estimate(job.id, job.asked())?;
     (job.estimate != Some(estimate)).then_some(Event::Estimated { job: job.id, estimate })
 }
 
@@ -542,6 +564,11 @@ fn keep_house(state: &ClusterState, plan: &mut Plan<'_>) {
     for lease in state.due() {
         let (how, why) = match (&lease.stop, lease.started) {
             (Some(stop), _) if stop.asked >= STOP_ATTEMPTS_MAX => continue,
+            // It is slow to leave its GPUs, and must lose nothing by that; only before its nodes
+            // are given up it is ended after all.
+            (Some(stop), _) if lease.is_suspending() && stop.asked + 1 < STOP_ATTEMPTS_MAX => {
+                (StopHow::Suspend, stop.why)
+            }
             (Some(stop), _) => (StopHow::Kill, stop.why),
             // Who has not started has nothing to save, and has not failed either.
             (None, started) if lease.until.is_some_and(|until| until <= state.now()) => {

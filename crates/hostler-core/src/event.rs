@@ -157,13 +157,23 @@ pub enum Event {
         /// Reference work that is safe, over all stays.
         done: Span,
     },
+    /// A stay cannot be suspended as it was told: it goes on.
+    SuspendRefused {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// What a suspended job had in the memory of its nodes is gone; the nodes are not.
+    SuspendedLost {
+        /// The job.
+        job: JobId,
+    },
     /// Nothing of a lease runs any more.
     Stopped {
         /// The lease.
         lease: LeaseId,
         /// How it ended.
         outcome: Outcome,
-        /// Reference work that is safe, over all stays.
+        /// Reference work that is safe, over all stays; that is done, where it is suspended.
         done: Span,
         /// Reference work of this stay that is thrown away.
         lost: Span,
@@ -223,6 +233,8 @@ pub enum Outcome {
     Failed,
     /// It was stopped, or its machine failed.
     Interrupted,
+    /// Its processes wait in the memory of its nodes.
+    Suspended,
 }
 
 impl Event {
@@ -254,6 +266,8 @@ impl Event {
             | Event::HoldChanged { .. }
             | Event::Paused { .. }
             | Event::StartFailed { .. }
+            | Event::SuspendRefused { .. }
+            | Event::SuspendedLost { .. }
             | Event::Stopped { .. }
             | Event::Estimated { .. }
             | Event::Profiled { .. }

@@ -3,7 +3,7 @@
 //! A search over the cluster at every step would cost more than the steps. Counting what each node
 //! gains tells, without one, that the job cannot fit yet. It never says that a job fits.
 
-use crate::capacity::{Capacity, Overlay};
+use crate::capacity::Capacity;
 use crate::job::{Demand, JobSpec, Locality};
 use crate::placement::{Part, Placement};
 use crate::stage::{Shortfall, may_fit};
@@ -41,30 +41,6 @@ impl<'a> FitBound<'a> {
             free.release_part(part);
             self.grow(&gang.demand, before, slots(free));
         }
-    }
-
-    /// Whether the job cannot fit even where all of these placements are given back. Costs less
-    /// than to give them back.
-    pub fn is_lost_without<'p>(
-        &self,
-        free: &Capacity,
-        overlay: &mut Overlay,
-        placements: impl Iterator<Item = &'p Placement>,
-    ) -> bool {
-        let [gang] = &*self.spec.gangs else { return false };
-        overlay.clear();
-        let mut bound = FitBound { spec: self.spec, fit: self.fit };
-        for part in placements.flat_map(|placement| &placement.parts) {
-            let slots =
-                |overlay: &Overlay| overlay.slots(free, part.node, &gang.demand, gang.count);
-            let before = slots(overlay);
-            overlay.release(free, part);
-            bound.grow(&gang.demand, before, slots(overlay));
-            if !bound.is_lost() {
-                return false;
-            }
-        }
-        true
     }
 
     /// A node holds other numbers of tasks than before.

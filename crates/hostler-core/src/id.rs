@@ -43,6 +43,8 @@ ids! {
     TenantId "tenant";
     /// A recurrence group: jobs that do the same thing again.
     GroupId "group";
+    /// A queue, virtual cluster or account that jobs are sent to.
+    QueueId "queue";
     /// A throughput profile.
     ProfileKey "profile";
     /// A time for which nodes are kept.
@@ -77,13 +79,21 @@ impl ModelSet {
     }
 }
 
-/// What nodes can do beyond their sizes, and what jobs need of that. Which bit means what is the
-/// border's business.
+/// What nodes can do beyond their sizes, and what jobs need of that. Which of the lower 32 bits
+/// means what is the border's business.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Features(pub u32);
+pub struct Features(pub u64);
 
 impl Features {
+    /// A node keeps jobs that are suspended in its memory.
+    pub const SUSPENDS: Features = Features(1 << 32);
+
+    /// All of both.
+    pub const fn with(self, others: Features) -> Features {
+        Features(self.0 | others.0)
+    }
+
     /// Whether there are none.
     pub const fn is_none(&self) -> bool {
         self.0 == 0

@@ -8,12 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::{After, ArrayLimit, Gates};
 use crate::id::{
-    Features, GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, TenantId, WindowId,
+    Features, GroupId, JobId, LeaseId, ModelId, ModelSet, ProfileKey, QueueId, TenantId, WindowId,
 };
+use crate::placement::Part;
 use crate::reason::Reason;
+use crate::suspend::Parked;
 use crate::target::ShareAccounts;
-use crate::units::{Mib, Milli, Rate, Span, Time};
+use crate::units::{Mib, Milli, Span, Time};
 use crate::window::Stay;
+
+mod checkpoint;
+
+pub use checkpoint::Checkpoint;
 
 /// What a user submits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +30,9 @@ pub struct JobSpec {
     pub tenant: TenantId,
     /// Jobs of one group do the same thing again.
     pub group: Option<GroupId>,
+    /// Where it was sent, where there are several such places. Only predictors look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueId>,
     /// What sort of work it is.
     pub kind: JobKind,
     /// Roles that start together.
@@ -121,6 +130,9 @@ pub struct Demand {
     /// What the node must be able to do.
     #[serde(default, skip_serializing_if = "Features::is_none")]
     pub needs: Features,
+    /// The only places that will do, where its processes wait; none in all that users submit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Arc<[Part]>>,
 }
 
 impl Demand {
@@ -209,38 +221,6 @@ pub struct Elastic {
     pub max: u32,
 }
 
-/// Cost and rhythm of saving a job's state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checkpoint {
-    /// Time to save.
-    pub save: Span,
-    /// Time to load and go on.
-    pub load: Span,
-    /// It saves by itself this often; zero means only when asked.
-    pub every: Span,
-    /// It cannot be saved: stopped, it begins anew.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub never: bool,
-}
-
-impl Checkpoint {
-    /// Time that the saves take which a job makes by itself during so much work.
-    pub fn pauses(self, work: Span) -> Span {
-        let every = if self.never { Span::ZERO } else { self.every };
-        Span(work.0.checked_div(every.0).unwrap_or(0).saturating_mul(self.save.0))
-    }
-
-    /// Mean speed of a job that goes at `rate` between the saves that it makes by itself.
-    pub fn slowed(self, rate: Rate) -> Rate {
-        if self.never || self.every == Span::ZERO || self.save == Span::ZERO {
-            return rate;
-        }
-        let round = self.every.at(rate) + self.save;
-        let mean = u128::from(self.every.0) * u128::from(Rate::FULL.0) / u128::from(round.0);
-        Rate(u32::try_from(mean).unwrap_or(u32::MAX).max(1))
-    }
-}
-
 /// Whether a job shares GPUs with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -293,6 +273,9 @@ pub struct Job {
     pub started: bool,
     /// A cancellation waits for its stop to be confirmed.
     pub cancelled: bool,
+    /// Where its processes wait, while it is suspended: what it asks for is what it lacks then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Box<Parked>>,
     /// What rounds keep of it; none where nobody shares time out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_accounts: Option<Box<ShareAccounts>>,
@@ -393,8 +376,23 @@ impl Job {
         }
     }
 
+    /// Whether its processes wait in the memory of its nodes.
+    pub fn is_suspended(&self) -> bool {
+        self.parked.is_some() && self.lease().is_none()
+    }
+
+    /// What was asked for when it was submitted, whether or not it is suspended.
+    pub fn asked(&self) -> &Arc<JobSpec> {
+        self.parked.as_ref().map_or(&self.spec, |parked| &parked.asked)
+    }
+
+    /// Reference work from which it goes on at its next start.
+    pub fn done(&self) -> Span {
+        self.parked.as_ref().map_or(self.ledger.done, |parked| parked.done)
+    }
+
     /// Believed work that is left at reference speed, as of its last stop.
     pub fn remaining(&self) -> Option<Span> {
-        self.estimate.map(|estimate| estimate.run.saturating_sub(self.ledger.done))
+        self.estimate.map(|estimate| estimate.run.saturating_sub(self.done()))
     }
 }

@@ -36,6 +36,7 @@ pub mod shapes;
 pub mod solve;
 pub mod stage;
 pub mod state;
+pub mod suspend;
 pub mod table;
 pub mod target;
 #[cfg(test)]

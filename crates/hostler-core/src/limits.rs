@@ -75,9 +75,35 @@ pub const USES_SEEN_MIN: u32 = 3;
 /// Decisions of one step per pending or running job: stop, start, hold and one to spare.
 pub const DECISIONS_PER_JOB_MAX: usize = 4;
 
-/// Pending jobs for which one step looks for victims: beyond it a step on a long queue would cost
-/// more than the preemption saves.
-pub const PREEMPTORS_PER_STEP_MAX: usize = 64;
+/// Entries of jobs that run no more which a line of running jobs may hold, besides as many as run:
+/// a line of a few is not made anew whenever one of them ends.
+pub const RUNNERS_OVER_MIN: usize = 64;
+
+/// Running jobs that are lifted for one that waits before it is counted whether all that rank after
+/// it would be enough. The count looks at every node: most who find room do so before, and who
+/// waits in vain has lifted no more than that costs.
+pub const LIFTS_ON_TRIAL: usize = 64;
+
+/// Limits that a queue of jobs remembers on what it could get. Each search in vain adds two, for
+/// its own memory and for the best rank that would be lost as well: three sizes of memory are told
+/// apart, and each limit is counted again on every node that changes.
+pub const LIMITS_PER_QUEUE_MAX: usize = 6;
+
+/// Searches for victims in one pass where ranks change without a word, by rounds or by what tenants
+/// used, so that a search in vain tells nothing about the next: each looks at all that runs. Beyond
+/// it a pass over many kinds of jobs would cost more than the preemption saves.
+pub const SEARCHES_PER_PASS_MAX: usize = 64;
+
+/// Counts by node that all queues remember together: 64 MiB.
+pub const REACH_COUNTS_MAX: usize = 16 << 20;
+
+/// Running jobs behind one that waits in vain that are looked at for who else would: on a cluster
+/// of some thousand GPUs most of them, and a part of what the search in vain cost.
+pub const FURTHER_RUNNERS_MAX: usize = 1024;
+
+/// Nodes on which something changed at once that are counted again for each queue; for more of
+/// them it costs less to forget what was counted.
+pub const REACH_NODES_MAX: usize = 512;
 
 /// Questions to a policy at one instant without time moving on: a policy that starts and stops
 /// the same job for ever is a bug, found by this bound.

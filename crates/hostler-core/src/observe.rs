@@ -33,7 +33,8 @@ pub(crate) fn unfit(state: &ClusterState, lease: LeaseId) -> Option<Observed> {
 }
 
 /// The speed of a stay that ends now; none where it cannot be told apart from something else:
-/// too short, several models, not the gang that was asked for, or neighbours that changed.
+/// too short, several models, not the gang that was asked for, neighbours that changed, or a save
+/// that was cut off.
 pub(crate) fn observed(
     state: &ClusterState,
     lease: LeaseId,
@@ -46,10 +47,17 @@ pub(crate) fn observed(
         (Outcome::Interrupted, Some(stop)) if stop.how == StopHow::Checkpoint => {
             spec.checkpoint.save
         }
+        // When it left its GPUs nobody knows.
+        (Outcome::Suspended, _) => return None,
         _ => Span::ZERO,
     };
     let began = lease.started? + lease.load;
     let work = (done + lost).saturating_sub(lease.base);
+    let due = |(every, _): (Span, Span)| work > Span::ZERO && work.0.is_multiple_of(every.0);
+    if outcome != Outcome::Finished && spec.checkpoint.rhythm().is_some_and(due) {
+        // It may have been about to save, and for how long nobody knows.
+        return None;
+    }
     let saving = saving + spec.checkpoint.pauses(work);
     let worked = state.now().since(began).saturating_sub(saving);
     let gpus = lease.placement.gpus();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Share;
 use crate::decision::{StopHow, StopWhy};
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
+use crate::job::Checkpoint;
 use crate::units::{Mib, Milli, Rate, Span, Time};
 
 /// Where all tasks of a job are.
@@ -17,7 +18,7 @@ pub struct Placement {
 }
 
 /// Tasks of one role on one node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Part {
     /// Which of the job's gangs.
     pub gang: u32,
@@ -34,7 +35,7 @@ pub struct Part {
 }
 
 /// A share of one device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Slice {
     /// The device.
     pub device: DeviceId,
@@ -59,12 +60,15 @@ pub struct Lease {
     pub until: Option<Time>,
     /// When the policy believes that the job will be done; `Time::NEVER` without an estimate.
     pub expected_end: Time,
-    /// Believed speed there.
+    /// Believed speed there while it works.
     pub rate: Rate,
     /// Time that it takes to load what was saved before work goes on.
     pub load: Span,
-    /// Reference work that was safe when the stay began.
+    /// Reference work that was done, and safe or in memory, when the stay began.
     pub base: Span,
+    /// The stay that it goes on from, where that was suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<LeaseId>,
     /// Reference work done in this stay as of the last report, and when that was.
     pub progress: Option<(Time, Span)>,
     /// Up to when its time is in the accounts of shares.
@@ -73,12 +77,15 @@ pub struct Lease {
     pub idle: Span,
     /// The stop that was asked for.
     pub stop: Option<Stop>,
+    /// Whether it was found that it cannot be suspended: then it is not asked to a second time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays: bool,
 }
 
 /// A stop that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// With or without saving.
+    /// What becomes of its state.
     pub how: StopHow,
     /// Why.
     pub why: StopWhy,
@@ -124,14 +131,49 @@ impl Placement {
     }
 }
 
+impl Part {
+    /// The same without main memory.
+    pub(crate) fn without_mem(&self) -> Part {
+        Part { mem: Mib(0), ..self.clone() }
+    }
+
+    /// The main memory of it alone.
+    pub(crate) fn only_mem(&self) -> Part {
+        Part { cpu: Milli::ZERO, slices: Vec::new(), ..self.clone() }
+    }
+}
+
 impl Lease {
-    /// Reference work believed done by `now`, over all stays of the job.
-    pub fn believed_done(&self, now: Time) -> Span {
+    /// Whether it was told to let itself be suspended.
+    pub fn is_suspending(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.how == StopHow::Suspend)
+    }
+
+    /// Whether it goes on from memory, and nobody has said yet that it does: who ends it now ends
+    /// all that the job did since it was saved.
+    pub fn is_resuming(&self) -> bool {
+        self.resumes.is_some() && self.started.is_none()
+    }
+
+    /// Reference work believed done by `now`, over all stays of the job, which saves so.
+    pub fn believed_done(&self, checkpoint: Checkpoint, now: Time) -> Span {
+        self.base + self.believed_work(checkpoint, now).1
+    }
+
+    /// Reference work of this stay believed done by `now`, and when it was done: before `now` only
+    /// while the job saves by itself.
+    pub fn believed_work(&self, checkpoint: Checkpoint, now: Time) -> (Time, Span) {
         let (seen, done) = match (self.progress, self.started) {
             (Some(report), _) => report,
             (None, Some(started)) => (started + self.load, Span::ZERO),
-            (None, None) => return self.base,
+            (None, None) => return (now, Span::ZERO),
         };
-        self.base + done + now.since(seen).work_at(self.rate)
+        let more = checkpoint.work_in(done, now.since(seen), self.rate);
+        let is_due = |(every, _): (Span, Span)| (done + more).0.is_multiple_of(every.0);
+        if done + more > Span::ZERO && checkpoint.rhythm().is_some_and(is_due) {
+            let reached = seen + checkpoint.time_for(done, more, self.rate);
+            return (reached.min(now), done + more);
+        }
+        (now, done + more)
     }
 }

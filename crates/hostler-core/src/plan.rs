@@ -13,7 +13,7 @@ use crate::cluster::{Layout, Power};
 use crate::decision::{Decision, StopHow, StopWhy};
 use crate::id::{DeviceId, JobId, LeaseId, NodeId};
 use crate::job::{JobSpec, Phase};
-use crate::placement::Placement;
+use crate::placement::{Lease, Placement};
 use crate::reason::Reason;
 use crate::stage::{Choose, Room, Shortfall};
 use crate::state::ClusterState;
@@ -149,12 +149,64 @@ impl<'a> Plan<'a> {
         Ok(lease)
     }
 
-    /// Preempts a running or starting job. It goes on some day: only people and limits end jobs.
+    /// Preempts a running or starting job by what costs it least: suspended, if memory is free for
+    /// it, or saved. It goes on some day: only people and limits end jobs.
+    pub fn preempt(&mut self, lease: LeaseId) -> Result<StopHow, PlanError> {
+        let known = self.state.lease(lease).ok_or(PlanError::Lease(lease))?;
+        let how = self.state.best_stop(known).ok_or(PlanError::Kept(lease))?;
+        match self.stop(lease, how) {
+            Err(PlanError::Taken(_)) if how == StopHow::Suspend => {
+                self.stop(lease, StopHow::Checkpoint).map(|()| StopHow::Checkpoint)
+            }
+            answer => answer.map(|()| how),
+        }
+    }
+
+    /// Preempts a running or starting job in a certain way.
     pub fn stop(&mut self, lease: LeaseId, how: StopHow) -> Result<(), PlanError> {
-        if self.state.lease(lease).is_some_and(|lease| !self.state.may_preempt(lease)) {
-            return Err(PlanError::Kept(lease));
+        let known = self.state.lease(lease).filter(|known| known.stop.is_none());
+        let Some(known) = known.filter(|_| !self.leases.contains(&lease)) else {
+            return Err(PlanError::Lease(lease));
+        };
+        match how {
+            StopHow::Suspend => {
+                let parking = self.state.parking(known).ok_or(PlanError::Unable)?;
+                self.park(known, parking)?;
+            }
+            StopHow::Checkpoint | StopHow::Kill => {
+                if !self.state.may_stop_for_good(known) {
+                    return Err(PlanError::Kept(lease));
+                }
+            }
         }
         self.stop_because(lease, how, StopWhy::Preempted)
+    }
+
+    /// Whether all of these stays can be stopped so: memory is free for those that are suspended.
+    pub fn can_stop<'l>(&mut self, stops: impl Iterator<Item = (&'l Lease, StopHow)>) -> bool {
+        let mark = self.mark();
+        let mut suspended = stops.filter(|(_, how)| *how == StopHow::Suspend).peekable();
+        if suspended.peek().is_none() {
+            return true;
+        }
+        let fits = suspended.all(|(lease, _)| {
+            let parking = self.state.parking(lease);
+            parking.is_some_and(|parking| self.park(lease, parking).is_ok())
+        });
+        self.undo_to(mark);
+        fits
+    }
+
+    /// Books memory for a job that is to be suspended; its own it keeps.
+    fn park(&mut self, lease: &Lease, parking: Placement) -> Result<(), PlanError> {
+        let mut more = parking;
+        for (part, own) in more.parts.iter_mut().zip(&lease.placement.parts) {
+            part.mem.0 -= own.mem.0;
+        }
+        let more = Arc::new(more);
+        self.free.keep(&more)?;
+        self.moves.push(Move::Booked(more));
+        Ok(())
     }
 
     /// Asks a running or starting job to stop.
@@ -352,7 +404,7 @@ impl<'a> Plan<'a> {
             Move::Booked(placement) => placement.parts.iter().any(|part| part.node == node),
             Move::Lifted(_) | Move::Switched(..) | Move::Divided(..) => false,
         });
-        let held = !self.state.node(node).leases.is_empty();
+        let held = !self.state.node(node).is_empty();
         let busy = held || planned || self.changed.contains(&node);
         if busy { Err(PlanError::InUse(node)) } else { Ok(()) }
     }

@@ -64,12 +64,15 @@ pub enum EstimateSource {
     Median,
     /// A regression tree over those medians and what a job asks for, grown as jobs finish.
     Cart,
+    /// What several ways to look at like jobs say, each heard by how right it was before.
+    Blend,
     /// A model that was trained before on other jobs and learns nothing more.
     Trained,
 }
 
 impl SettingType for EstimateSource {
-    const TAKES: &'static str = "\"user\" | \"oracle\" | \"median\" | \"cart\" | \"trained\"";
+    const TAKES: &'static str =
+        "\"user\" | \"oracle\" | \"median\" | \"cart\" | \"blend\" | \"trained\"";
     const HELP: &'static str = "Whose run times count. Few traces carry what users said, so the \
         truth is the default; a real cluster refuses it, and goes by `user` unless told otherwise.";
 }

@@ -45,6 +45,8 @@ pub enum Reason {
     },
     /// It was stopped in favour of another job.
     Preempted,
+    /// It was suspended in favour of another job, and goes on where it was.
+    Suspended,
     /// Its node failed; it starts again.
     NodeFailed,
     /// Its node was wanted for something else; it starts again.
@@ -116,6 +118,7 @@ impl Reason {
             Reason::Reserved { .. } => "free GPUs are kept for others",
             Reason::Preempting { .. } => "jobs are being stopped for it",
             Reason::Preempted => "it was stopped in favour of another job",
+            Reason::Suspended => "it was suspended in favour of another job",
             Reason::NodeFailed => "its node failed",
             Reason::Evicted => "its node was wanted for something else",
             Reason::StartFailed => "its start failed",
@@ -157,6 +160,9 @@ impl fmt::Display for Reason {
                 write!(f, "{victims} jobs are being stopped in its favour")
             }
             Reason::Preempted => write!(f, "stopped in favour of another job"),
+            Reason::Suspended => {
+                write!(f, "suspended in favour of another job; it goes on where it was")
+            }
             Reason::NodeFailed => write!(f, "its node failed; it starts again"),
             Reason::Evicted => {
                 write!(f, "its node was wanted for something else; it starts again")

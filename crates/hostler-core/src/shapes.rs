@@ -7,12 +7,14 @@
 //! shapes that may have gained, not the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use crate::capacity::{Capacity, NodeFree};
 use crate::id::NodeId;
 use crate::job::{Demand, Gang};
 use crate::limits::FREED_COUNTED_MAX;
-use crate::units::Milli;
+use crate::stage::{Place, Shortfall};
+use crate::units::{Mib, Milli};
 
 /// Waiting jobs by shape: `A` says where a shape may go, `R` is the rank of a job.
 pub struct Shapes<A, R> {
@@ -156,6 +158,59 @@ impl<A: Ord + Clone, R: Ord + Copy> Shapes<A, R> {
     /// Puts a shape on the list of those to look at, once, if a job of it may start.
     pub fn list(&mut self, id: usize) {
         list(&mut self.shapes[id], id, &mut self.listed);
+    }
+
+    /// Gives every job of a shape the rank that it has now.
+    pub fn rank_anew(&mut self, id: usize, mut rank: impl FnMut(R) -> R) {
+        for jobs in self.shapes[id].gangs.values_mut() {
+            *jobs = jobs.iter().map(|job| rank(*job)).collect();
+        }
+    }
+
+    /// The next job of a queue after one that started.
+    pub fn next(&self, (id, count): (usize, u32), rank: R) -> Option<R> {
+        self.after((id, count), rank).next()
+    }
+
+    /// The next job of a queue after one for which a search found too little: one that asks for
+    /// less memory, where memory alone is in the way. `mem` tells what a job asks for.
+    pub fn next_after_failure(
+        &mut self,
+        (id, count): (usize, u32),
+        (rank, short): (R, Shortfall),
+        (free, place): (&Capacity, &dyn Place),
+        mem: impl Fn(R) -> Mib,
+    ) -> Option<R> {
+        let (shape, asked) = (&mut self.shapes[id], mem(rank));
+        let short = match asked == shape.least.mem {
+            true => Err(short),
+            false => place.choose(free, 0, &shape.least, count).map(|_| ()),
+        };
+        if let Err(short) = short {
+            shape.bound = short.fit;
+            return None;
+        }
+        self.next_below((id, count), rank, asked, mem)
+    }
+
+    /// The next job of a queue that asks for less than so much memory.
+    pub fn next_below(
+        &self,
+        (id, count): (usize, u32),
+        rank: R,
+        most: Mib,
+        mem: impl Fn(R) -> Mib,
+    ) -> Option<R> {
+        if most <= self.shapes[id].least.mem {
+            return None;
+        }
+        self.after((id, count), rank).find(|next| mem(*next) < most)
+    }
+
+    fn after(&self, (id, count): (usize, u32), rank: R) -> impl Iterator<Item = R> {
+        let jobs = self.shapes[id].gangs.get(&count);
+        let after = (Bound::Excluded(rank), Bound::Unbounded);
+        jobs.into_iter().flat_map(move |jobs| jobs.range(after).copied())
     }
 
     /// The shapes listed since the last time.

@@ -16,6 +16,12 @@ pub trait Order: Send {
     /// [`Order::changes_at`] tells. That of a running job is looked at when it is needed.
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
 
+    /// Whether a job that runs never ranks after what it did, but for facts that are put in the
+    /// journal. Where that is so, a pass that preempts costs what changed.
+    fn keeps_rank(&self) -> bool {
+        false
+    }
+
     /// Whether keys change by time alone at all. Only then [`Order::changes_at`] is asked.
     fn is_timed(&self) -> bool {
         false

@@ -49,10 +49,17 @@ impl<Entry> IdWindow<Entry> {
 
     /// The entries with their numbers, ascending.
     pub fn numbered(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        self.numbered_from(0)
+    }
+
+    /// The entries from a number on, ascending.
+    pub fn numbered_from(&self, id: u32) -> impl Iterator<Item = (u32, &Entry)> {
         let first = self.base / 64 * 64;
-        let words = self.used.iter().enumerate().filter(|(_, word)| **word != 0);
+        let from = id.max(first) - first;
+        let (skipped, part) = ((from / 64) as usize, u64::MAX << (from % 64));
+        let words = self.used.iter().enumerate().skip(skipped);
         let ids = words.flat_map(move |(at, word)| {
-            let mut left = *word;
+            let mut left = if at == skipped { *word & part } else { *word };
             std::iter::from_fn(move || {
                 let bit = (left != 0).then(|| left.trailing_zeros())?;
                 left &= left - 1;
@@ -217,6 +224,10 @@ mod tests {
             }
             assert!(table.numbered().eq(map.iter().map(|(id, entry)| (*id, entry))));
             assert!(table.iter().eq(map.values()) && table.len() == map.len());
+            let from = (random.bits() % u64::from(next + 2)) as u32;
+            assert!(
+                table.numbered_from(from).map(|(id, _)| id).eq(map.range(from..).map(|it| *it.0))
+            );
             assert!(table.iter_mut().eq(map.values()));
         }
         let again = IdWindow::restore(table.next_id(), map);

@@ -74,7 +74,7 @@ pub struct SolveRecord {
 pub struct Solution {
     /// Shares of time; what is not named gets none.
     pub targets: Vec<Target>,
-    /// Where every job stood that was solved for.
+    /// Where every job stood that was solved for; empty where the policy does not go by it.
     pub solve_records: Vec<SolveRecord>,
     /// Whether something else than an optimum was given.
     pub fallback: bool,
@@ -140,7 +140,11 @@ impl Account {
 
     /// What was due in the time since the last solution becomes a deficit.
     pub(crate) fn close(&mut self, elapsed: Span) {
-        let due = i128::from(self.share) * i128::from(elapsed.0) / i128::from(Target::ALL);
+        // Most have a share of one model at most, and a division of so many digits is slow.
+        let due = match self.share {
+            0 => 0,
+            share => i128::from(share) * i128::from(elapsed.0) / i128::from(Target::ALL),
+        };
         let missed = (due - i128::from(self.served.0)).clamp(i64::MIN.into(), i64::MAX.into());
         let deficit = self.deficit.saturating_add(missed as i64);
         *self = Account { share: 0, served: Span::ZERO, deficit };

@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 
 use crate::capacity::Refusal;
 use crate::cluster::{Health, Power, Share};
-use crate::decision::{Decision, StopWhy};
+use crate::decision::{Decision, StopHow, StopWhy};
 use crate::id::{DeviceId, JobId, LeaseId, ModelId, NodeId};
 use crate::job::{Job, Locality, Phase, Sharing};
 use crate::limits::DECISIONS_PER_JOB_MAX;
-use crate::placement::{Part, Placement, Slice};
+use crate::placement::{Lease, Part, Placement, Slice};
 use crate::profile::Reach;
 use crate::state::ClusterState;
+use crate::suspend::Parked;
 use crate::target::Turn;
 use crate::units::Mib;
 use crate::window::Kept;
@@ -61,6 +62,9 @@ pub enum Violation {
     /// A part holds other amounts than its tasks ask for, or a model that is not allowed.
     #[error("{0:?}: a part on {1:?} does not match the demand")]
     Mismatch(JobId, NodeId),
+    /// A job that is suspended starts elsewhere than where it waits.
+    #[error("{0:?} is suspended and starts elsewhere")]
+    Elsewhere(JobId),
     /// The node takes no new jobs.
     #[error("{0:?} takes no new jobs")]
     Unusable(NodeId),
@@ -116,6 +120,7 @@ pub fn verify(state: &ClusterState, decisions: &[Decision]) -> Result<(), Violat
         jobs: BTreeSet::new(),
         moved: BTreeSet::new(),
         added: Vec::new(),
+        parked: Vec::new(),
         next_lease: state.next_lease(),
         changed: BTreeSet::new(),
         in_round: state.round().is_some(),
@@ -132,6 +137,8 @@ struct Check<'a> {
     moved: BTreeSet<LeaseId>,
     added: Vec<&'a Placement>,
     next_lease: LeaseId,
+    /// Memory that jobs take beside their own while they are suspended.
+    parked: Vec<(NodeId, i64)>,
     /// Nodes that are switched or divided another way.
     changed: BTreeSet<NodeId>,
     in_round: bool,
@@ -169,7 +176,7 @@ impl<'a> Check<'a> {
             Decision::Hold { job, .. } => {
                 self.waiting(*job)?;
             }
-            Decision::Stop { lease, why, .. } => self.stop(*lease, *why)?,
+            Decision::Stop { lease, how, why } => self.stop(*lease, *how, *why)?,
             Decision::Resize { lease, placement } => {
                 if !self.state.abilities().resize {
                     return Err(Violation::Unable("move or resize a job"));
@@ -207,12 +214,28 @@ impl<'a> Check<'a> {
     }
 
     /// A stop is of a lease that there is, and in favour of others only where that may be.
-    fn stop(&mut self, lease: LeaseId, why: StopWhy) -> Result<(), Violation> {
+    fn stop(&mut self, lease: LeaseId, how: StopHow, why: StopWhy) -> Result<(), Violation> {
         let held = self.state.lease(lease).ok_or(Violation::NoLease(lease))?;
         self.once(held.job)?;
+        if how == StopHow::Suspend {
+            return self.suspension(held);
+        }
         let anew = why == StopWhy::Preempted && held.stop.is_none();
-        let kept = anew && !self.state.may_preempt(held);
+        let kept = anew && !self.state.may_stop_for_good(held);
         if kept { Err(Violation::Kept(held.job)) } else { Ok(()) }
+    }
+
+    /// Who is suspended can be, and finds memory where it is.
+    fn suspension(&mut self, held: &Lease) -> Result<(), Violation> {
+        if held.is_suspending() {
+            return Ok(());
+        }
+        let able = self.state.parking(held).filter(|_| held.stop.is_none());
+        let parking = able.ok_or(Violation::Unable("suspend a job"))?;
+        for (part, own) in parking.parts.iter().zip(&held.placement.parts) {
+            self.parked.push((part.node, i64::from(part.mem.0) - i64::from(own.mem.0)));
+        }
+        Ok(())
     }
 
     /// Turns are of jobs and GPU models that there are.
@@ -244,7 +267,7 @@ impl<'a> Check<'a> {
     /// A node that is to change has nobody on it, and changes once.
     fn empty(&mut self, id: NodeId) -> Result<(), Violation> {
         self.known(id)?;
-        let empty = self.state.node(id).leases.is_empty();
+        let empty = self.state.node(id).is_empty();
         if empty && self.changed.insert(id) { Ok(()) } else { Err(Violation::InUse(id)) }
     }
 
@@ -259,6 +282,13 @@ impl<'a> Check<'a> {
             return Err(Violation::Unsorted(job.id));
         }
         placement.parts.iter().try_for_each(|part| self.part(job, part))?;
+        let goes_back = |parked: &Parked| {
+            let (before, now) = (&parked.placement.parts, &placement.parts);
+            before.len() == now.len() && before.iter().zip(now).all(|(one, other)| same(one, other))
+        };
+        if !job.parked.as_deref().is_none_or(goes_back) {
+            return Err(Violation::Elsewhere(job.id));
+        }
         let elastic = job.spec.elastic;
         for (at, gang) in job.spec.gangs.iter().enumerate() {
             let at = at as u32;
@@ -353,6 +383,8 @@ impl<'a> Check<'a> {
             }
             change.count(self.state, part, 1)?;
         }
+        let parked = self.parked.iter().map(|(node, mem)| (*node, [0, *mem]));
+        change.nodes.extend(parked);
         for lease in &self.moved {
             let lease = self.state.lease(*lease).expect("it was looked up before");
             for part in &lease.placement.parts {
@@ -403,6 +435,12 @@ impl BookingChange {
         }
         Ok(())
     }
+}
+
+/// Whether two parts are the same tasks on the same devices.
+fn same(one: &Part, other: &Part) -> bool {
+    (one.node, one.gang, one.tasks) == (other.node, other.gang, other.tasks)
+        && one.slices == other.slices
 }
 
 fn exceeds(held: [u32; 2], added: [i64; 2], has: [i64; 2]) -> bool {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::ability::Abilities;
 use crate::account::TenantAccount;
 use crate::cluster::{GpuModel, Node, Tenant};
+use crate::decision::StopHow;
 use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::Job;
 use crate::placement::{Lease, Part, Placement};
@@ -98,6 +99,11 @@ impl<'a> View<'a> {
         self.state.jobs()
     }
 
+    /// Jobs that are not over from a number on, by id.
+    pub fn jobs_from(&self, id: JobId) -> impl Iterator<Item = &'a Job> + use<'a> {
+        self.state.jobs_from(id)
+    }
+
     /// Number of jobs that are not over.
     pub fn job_count(&self) -> usize {
         self.state.job_count()
@@ -113,6 +119,16 @@ impl<'a> View<'a> {
         self.state.pending()
     }
 
+    /// Whether memory of nodes is taken by jobs that are suspended, or are about to be.
+    pub fn keeps_suspended(&self) -> bool {
+        self.state.keeps_suspended()
+    }
+
+    /// Jobs that wait suspended, by id.
+    pub fn suspended(&self) -> impl Iterator<Item = &'a Job> + use<'a> {
+        self.state.suspended()
+    }
+
     /// A lease that has not ended.
     pub fn lease(&self, id: LeaseId) -> Option<&'a Lease> {
         self.state.lease(id)
@@ -126,6 +142,11 @@ impl<'a> View<'a> {
     /// Number of leases that have not ended.
     pub fn lease_count(&self) -> usize {
         self.state.lease_count()
+    }
+
+    /// Number of leases that were told to stop and have not ended.
+    pub fn stopping(&self) -> usize {
+        self.state.stopping()
     }
 
     /// Leases by believed end, soonest first.
@@ -159,14 +180,32 @@ impl<'a> View<'a> {
         self.node(part.node).map_or(Milli::ZERO, |_| self.state.gpu_of(part))
     }
 
-    /// Whether a stay may be ended in favour of others: a job that cannot be saved is left alone,
-    /// unless the operator allows for its loss.
+    /// Whether a stay may be ended in favour of others: a job that can neither be saved nor
+    /// suspended is left alone, unless the operator allows for its loss.
     pub fn may_preempt(&self, lease: &Lease) -> bool {
         self.state.may_preempt(lease)
     }
 
-    /// Believed speed of a job at a placement, without neighbours: that of its slowest task. Where
-    /// it is believed not to fit, or there is no such node, the least there is.
+    /// Whether the processes of a stay may be ended in favour of others: a job that cannot be saved
+    /// is left alone, unless the operator allows for its loss.
+    pub fn may_stop_for_good(&self, lease: &Lease) -> bool {
+        self.state.may_stop_for_good(lease)
+    }
+
+    /// How a stay is best ended in favour of others, by what the stop and the next start take; none
+    /// when it is left alone.
+    pub fn best_stop(&self, lease: &Lease) -> Option<StopHow> {
+        self.state.best_stop(lease)
+    }
+
+    /// The memory of its nodes that a stay would take while it is suspended; none when it cannot
+    /// be.
+    pub fn parking(&self, lease: &Lease) -> Option<Placement> {
+        self.state.parking(lease)
+    }
+
+    /// Believed speed of a job at a placement while it works, without neighbours: that of its
+    /// slowest task. Where it is believed not to fit, or there is no such node, the least there is.
     pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {
         let known = placement.parts.iter().all(|part| self.node(part.node).is_some());
         if known { self.state.believed_rate(job, placement) } else { Rate(1) }
@@ -188,6 +227,16 @@ impl<'a> View<'a> {
         self.state.account(team, model)
     }
 
+    /// The accounts of a job by itself, by model; what is missing is empty.
+    pub fn own_accounts(&self, job: JobId) -> &'a [Account] {
+        self.state.own_accounts(job)
+    }
+
+    /// Jobs that rounds keep something of, by id: all others have no share.
+    pub fn in_rounds(&self) -> &'a BTreeSet<JobId> {
+        self.state.in_rounds()
+    }
+
     /// Accounts of pairs that are not empty, by team and model.
     pub fn pair_accounts(&self) -> impl Iterator<Item = (Team, ModelId, Account)> + use<'a> {
         self.state.pair_accounts()
@@ -201,6 +250,11 @@ impl<'a> View<'a> {
     /// When the last solution came.
     pub fn solved_at(&self) -> Option<Time> {
         self.state.solved_at()
+    }
+
+    /// Number of solutions so far.
+    pub fn solves(&self) -> u64 {
+        self.state.solves().0
     }
 
     /// Whether jobs, nodes or speeds changed since the state that was last solved for.
@@ -235,7 +289,8 @@ impl<'a> View<'a> {
     /// Reference work believed done up to now, over all stays.
     pub fn done(&self, job: &Job) -> Span {
         let lease = job.lease().and_then(|id| self.lease(id));
-        lease.map_or(job.ledger.done, |lease| lease.believed_done(self.now()))
+        let checkpoint = job.spec.checkpoint;
+        lease.map_or(job.done(), |lease| lease.believed_done(checkpoint, self.now()))
     }
 
     /// Work believed left at reference speed; none without an estimate.

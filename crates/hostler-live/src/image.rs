@@ -56,7 +56,7 @@ impl ImageKind {
 
     /// What a node must be able to do to run it.
     pub fn needs(self) -> Features {
-        Features(1 << self as u32)
+        Features(1 << self as u64)
     }
 
     /// What it is, in words.

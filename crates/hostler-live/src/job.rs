@@ -115,6 +115,9 @@ pub struct JobRequest {
     pub reservation: String,
     /// Whether it can be stopped and started again from `HOSTLER_CHECKPOINT_DIR`.
     pub checkpoints: bool,
+    /// Whether it is never suspended in main memory to let others have its GPUs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub no_suspend: bool,
     /// Steps that it will do in all, when it reports progress.
     #[schema(minimum = 1)]
     pub steps: Option<u64>,
@@ -169,6 +172,7 @@ impl Default for JobRequest {
             grace_secs: None,
             reservation: String::new(),
             checkpoints: false,
+            no_suspend: false,
             steps: None,
             notify: Vec::new(),
             mail_to: String::new(),

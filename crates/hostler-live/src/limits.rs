@@ -53,8 +53,8 @@ pub const CPU_MILLI_MAX: u32 = 64_000_000;
 /// Seconds that a request may name: what a clock in microseconds can hold a hundred times over.
 pub const SECS_MAX: u64 = 100 * 366 * 24 * 3600;
 
-/// Leases that an agent holds at a time: more than the largest machine can be given, and a greeting
-/// with all of them fits a message.
+/// Leases that an agent holds at a time: a greeting with all of them fits a message. The largest
+/// machine is given more only where nearly all of its GPUs are cut into hundredths.
 pub const LEASES_MAX: usize = 8192;
 
 /// Bytes of the names by which an agent is told from its copies: two numbers and a path.
@@ -309,6 +309,10 @@ pub const WEBHOOKS_MAX: usize = 16;
 /// Bytes of data in one frame of a stream to a job: what a pipe holds.
 pub const STREAM_FRAME_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of a person's input that wait for a job which does not read: a few times what a pipe
+/// holds.
+pub const STREAM_INPUT_BYTES_MAX: usize = 256 << 10;
+
 /// Streams to jobs that the daemon passes on at a time: each holds two connections.
 pub const JOB_STREAMS_MAX: usize = 1024;
 
@@ -336,6 +340,10 @@ pub const STREAM_CHECK_SECS: u64 = 10;
 /// Seconds that an interactive job goes on when those who were attached have vanished, where
 /// nothing else is said: a laptop is opened again, or a daemon restarted, in that time.
 pub const LINGER_SECS: u64 = 600;
+
+/// Bytes of a person's input that are written to a job at a time, and that the person is told of
+/// together: a quarter of what a pipe holds, so that a job which reads slowly is fed in between.
+pub const PIECE_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes of recent output that an interactive job shows to those who attach: a few screens.
 pub const CONSOLE_RECENT_BYTES: usize = 64 << 10;

@@ -51,6 +51,9 @@ pub struct StreamRequest {
     /// The task.
     #[serde(default)]
     pub rank: u32,
+    /// Whether the person's side keeps to [`Opened::room`], and wants to be told what was taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts: bool,
     /// What.
     #[serde(flatten)]
     pub what: StreamKind,
@@ -108,6 +111,10 @@ pub struct Opened {
     /// Whether there is a terminal at the other end.
     #[serde(default)]
     pub terminal: bool,
+    /// Bytes of input that may be on the way without having been taken, for who counts them: then
+    /// no signal waits behind input that nobody reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<u32>,
 }
 
 /// Why there is no stream, or none any more.
@@ -143,6 +150,8 @@ pub enum Frame {
     Exit(i32),
     /// There is no stream, or none any more.
     Fault(StreamFault),
+    /// So many more bytes of input were taken; for who counts them.
+    Taken(u32),
 }
 
 impl Frame {
@@ -169,6 +178,7 @@ impl Frame {
             Frame::Opened(opened) => with(7, &serde_json::to_vec(opened).expect(json)),
             Frame::Exit(code) => with(8, &code.to_be_bytes()),
             Frame::Fault(fault) => with(9, &serde_json::to_vec(fault).expect(json)),
+            Frame::Taken(bytes) => with(10, &bytes.to_be_bytes()),
         }
     }
 
@@ -192,6 +202,7 @@ impl Frame {
             (7, _) => Frame::Opened(serde_json::from_slice(rest).ok()?),
             (8, _) => Frame::Exit(i32::from_be_bytes(rest.try_into().ok()?)),
             (9, _) => Frame::Fault(serde_json::from_slice(rest).ok()?),
+            (10, _) => Frame::Taken(u32::from_be_bytes(rest.try_into().ok()?)),
             _ => return None,
         })
     }
@@ -234,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_what_is_read() {
-        let opened = Opened { lease: LeaseId(7), offset: 1 << 40, terminal: true };
+        let opened = Opened { lease: LeaseId(7), offset: 1 << 40, terminal: true, room: Some(9) };
         for frame in [
             Frame::Data(b"hello".to_vec()),
             Frame::Errors(Vec::new()),
@@ -246,6 +257,7 @@ mod tests {
             Frame::Opened(opened),
             Frame::Exit(-1),
             Frame::Fault(StreamFault { fault: "gone".into(), retry: true }),
+            Frame::Taken(70_000),
         ] {
             assert_eq!(Frame::parse(&frame.to_bytes()), Some(frame));
         }
@@ -253,7 +265,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_no_frame() {
-        for bytes in [&[][..], &[2, 0], &[3, 1, 2, 3], &[4], &[7, b'{'], &[8, 0], &[9], &[99]] {
+        for bytes in
+            [&[][..], &[2, 0], &[3, 1, 2, 3], &[4], &[7, b'{'], &[8, 0], &[9], &[10, 1], &[99]]
+        {
             assert_eq!(Frame::parse(bytes), None, "{bytes:?}");
         }
         assert_eq!(Frame::parse(&vec![0; STREAM_FRAME_BYTES_MAX + 2]), None);

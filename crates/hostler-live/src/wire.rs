@@ -23,6 +23,9 @@ pub const PROTOCOL: u32 = 2;
 /// one by one after it. An agent that is ahead of its daemon is refused.
 pub const PROTOCOL_OLDEST: u32 = PROTOCOL - 1;
 
+/// The ability of an agent to suspend jobs that have whole GPUs.
+pub const SUSPEND: &str = "suspend";
+
 /// Where agents connect, with their token as bearer.
 pub const AGENT_PATH: &str = "/api/v1/agent";
 
@@ -52,8 +55,17 @@ pub enum FromAgent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unable: Option<String>,
     },
+    /// The programs that run images were tried out since the greeting.
+    Programs(Programs),
     /// A lease changed; repeated until it is forgotten.
     Report(LeaseReport),
+    /// A lease cannot be suspended as was asked for: it goes on.
+    SuspendRefused {
+        /// The lease.
+        lease: LeaseId,
+        /// Why.
+        fault: String,
+    },
     /// A job told how far it is.
     Progress {
         /// Its lease.
@@ -122,6 +134,11 @@ pub enum ToAgent {
         /// Milliseconds from the signal to the end by force.
         grace_ms: u64,
     },
+    /// A lease that was suspended, or is being, goes on after all, under its own number.
+    Resume {
+        /// The lease.
+        lease: LeaseId,
+    },
     /// The outcome of a lease is safe in the log.
     Forget {
         /// The lease.
@@ -189,9 +206,30 @@ pub struct Machine {
     /// Those that are there and start nothing, each with why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unusable_runtimes: Vec<String>,
+    /// Why its agent does not suspend jobs, where it could be otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cannot_suspend: String,
+    /// Whether they are still tried out: what was known of them holds until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untried: bool,
+}
+
+/// What runs images of containers on a machine, once that is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Programs {
+    /// Those that do.
+    pub runtimes: Vec<Runtime>,
+    /// Those that are there and start nothing, each with why.
+    pub unusable: Vec<String>,
 }
 
 impl Machine {
+    /// Its programs are known now.
+    pub fn tell_programs(&mut self, programs: Programs) {
+        (self.runtimes, self.unusable_runtimes) = (programs.runtimes, programs.unusable);
+        self.untried = false;
+    }
+
     /// Whether its agent has an ability.
     pub fn can(&self, ability: &str) -> bool {
         self.abilities.iter().any(|able| able == ability)
@@ -293,6 +331,9 @@ pub struct StartOrder {
     /// What is seen inside of the container besides the job's own folders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
+    /// The lease whose suspended processes go on under this one. Nothing is started then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<LeaseId>,
     /// How people are attached to its first task, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interactive: Option<Interactive>,
@@ -328,6 +369,11 @@ pub enum Stage {
     Starting,
     /// Every task runs.
     Running,
+    /// Every process of it stands still in main memory and has nothing on GPUs.
+    Suspended {
+        /// The lease for which they worked up to then.
+        of: LeaseId,
+    },
     /// Nothing of it runs, and nothing ever did.
     NotStarted {
         /// Why.

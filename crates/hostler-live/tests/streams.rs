@@ -66,7 +66,7 @@ fn start() -> (HostHandle, HostThread) {
 
 fn open(job: u32, rank: u32) -> Command {
     let what = StreamKind::Attach { known: None };
-    Command::OpenStream { job, number: 42, request: StreamRequest { rank, what } }
+    Command::OpenStream { job, number: 42, request: StreamRequest { rank, counts: false, what } }
 }
 
 fn person(name: &str, uid: u32) -> Person {

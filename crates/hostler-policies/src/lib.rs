@@ -45,6 +45,12 @@ pub const DEFAULT: &str = "fifo-backfill:estimate=user:place=consolidate";
 /// The policy that needs nothing and surprises nobody: what to begin with.
 pub const SIMPLEST: &str = order::fifo::KIND;
 
+/// The policy by whose completion times predictors of run times are judged: it ranks by them alone.
+pub const BY_RUN_TIME: &str = order::sjf::KIND;
+
+/// The same without run times: by submission, and passing over what does not fit.
+pub const BY_SUBMISSION: &str = "fifo:head=skips";
+
 /// The policies of this crate, family by family.
 pub fn builtin() -> Registry {
     let mut registry = Registry::default();

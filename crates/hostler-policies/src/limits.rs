@@ -2,13 +2,20 @@
 
 use hostler_core::units::Span;
 
-/// Instants at which a look ahead knows what is free. Each is a copy of the cluster's free
-/// capacity, and plans beyond a few dozen ends are guesswork anyway.
-pub const STEPS_MAX: usize = 64;
+/// Jobs that get a reservation at one question though nobody behind them could start: about as many
+/// as come between two questions, so that where all goes as planned each is looked at once; where
+/// reservations are void at every question, more of them would be in vain.
+pub const PLACED_AHEAD_MAX: usize = 8;
 
-/// Instants that the ends of running jobs may take up; the others are for the ends of those that
-/// have a reservation.
-pub const ENDS_MAX: usize = STEPS_MAX / 2;
+/// Sizes of which a calendar knows before which time they find no place, for demands that differ in
+/// size only. All of them are compared with each that is asked for: as long as they are so few that
+/// costs less than a search over nodes.
+pub const KNOWN_SIZES_MAX: usize = 128;
+
+/// Part of a calendar that is looked at first for a gang that needs several nodes; each further
+/// look is over four times as much. Six looks reach the end, and who finds room soon, as most do,
+/// has cost a thousandth of that.
+pub const FIRST_LOOK_PART: u64 = 1024;
 
 /// Nodes times tasks of a gang that are weighed against each other when it is divided among nodes:
 /// some milliseconds.
@@ -21,9 +28,21 @@ pub const OVERDUE_PART: u64 = 10;
 /// At least this much more: a belief that ends now would promise its room at once.
 pub const OVERDUE_MIN: Span = Span::from_secs(1);
 
-/// Demands that are remembered as not fitting: jobs that wait differ in few ways that matter, and
-/// each costs a look at every node that frees something.
-pub const HOPELESS_MAX: usize = 16;
+/// Kinds of old jobs that are found at one question to need what is not there: each costs a search
+/// with all that runs lifted. Beyond them nobody is held back for older jobs: what is down for so
+/// many kinds must not hold up the rest of the cluster.
+pub const SET_ASIDE_MAX: usize = 16;
+
+/// Old jobs that are looked at for the one that others may not overtake any further. One whose kind
+/// was found to need what is not there costs about a microsecond: all of them some milliseconds.
+pub const LOOKED_AT_MAX: usize = 1 << 12;
+
+/// Changes that lines of waiting jobs note before they are made anew: nobody looks at them while
+/// something is being stopped.
+pub const LINE_CHANGES_MAX: usize = 1 << 16;
+
+/// Jobs that are over which a roster of jobs may hold, besides as many as there are.
+pub const ROSTER_OVER_MIN: usize = 64;
 
 /// What a constraint of an allocation may be broken by: shares are doubles that went through sums
 /// over thousands of jobs.

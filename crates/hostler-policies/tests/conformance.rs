@@ -54,6 +54,10 @@ fn job() -> impl Strategy<Value = JobText> {
         " sharing willing group g use 0.4 mem_use 9000",
         " sharing willing group h use 0.9 gpu_mem 2000",
         " group h use 0.2",
+        " gpu_mem 200 saves never",
+        " gpu_mem 500 saves never",
+        " gpu_mem 500",
+        " saves never suspend never",
     ]);
     (request, time, state, role, sharing).prop_map(|(request, time, state, role, sharing)| {
         let (gpus, count, cpu, mem, model, locality) = request;
@@ -97,6 +101,7 @@ struct RuleText {
     windows: Vec<(prop::sample::Index, u32, u32, &'static str)>,
     quota: Option<u32>,
     budget: Option<(u32, u32)>,
+    suspend: Option<(u32, u32)>,
 }
 
 fn rules() -> impl Strategy<Value = RuleText> {
@@ -106,10 +111,12 @@ fn rules() -> impl Strategy<Value = RuleText> {
     // The largest job fits: one that never could would wait for good.
     let quota = prop::option::weighted(0.2, 26u32..60);
     let budget = prop::option::weighted(0.2, (1u32..500, 50u32..400));
-    (windows, quota, budget).prop_map(|(windows, quota, budget)| RuleText {
+    let suspend = prop::option::weighted(0.5, (0u32..5, 0u32..20));
+    (windows, quota, budget, suspend).prop_map(|(windows, quota, budget, suspend)| RuleText {
         windows,
         quota,
         budget,
+        suspend,
     })
 }
 
@@ -126,6 +133,9 @@ impl RuleText {
         }
         if let Some((secs, every)) = self.budget {
             text += &format!("tenant blue budget {secs} every {every}\n");
+        }
+        if let Some((fixed, out)) = self.suspend {
+            text += &format!("suspend fixed {fixed} out {out} back {fixed}\n");
         }
         text
     }

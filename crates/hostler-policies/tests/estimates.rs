@@ -75,18 +75,22 @@ fn learnt_run_times_are_worth_something_and_the_truth_is_worth_more() {
     let fifo = average_jct("kind = 'fifo'\nhead = 'skips'");
     let median = average_jct("kind = 'sjf'\nestimate = 'median'");
     let cart = average_jct("kind = 'sjf'\nestimate = 'cart'");
+    let blend = average_jct("kind = 'sjf'\nestimate = 'blend'");
     let oracle = average_jct("kind = 'sjf'\nestimate = 'oracle'");
     let shown = format!(
-        "fifo {strict:.0}, that skips {fifo:.0}, sjf by median {median:.0}, by cart {cart:.0}, \
-         by oracle {oracle:.0}"
+        "fifo {strict:.0}, that skips {fifo:.0}; sjf by median {median:.0}, by cart {cart:.0}, \
+         by blend {blend:.0}, by oracle {oracle:.0}\n"
     );
-    expect!["fifo 24885, that skips 9026, sjf by median 8468, by cart 8112, by oracle 7090"]
-        .assert_eq(&shown);
+    expect![[r#"
+        fifo 24885, that skips 9026; sjf by median 8468, by cart 8112, by blend 8214, by oracle 7090
+    "#]]
+    .assert_eq(&shown);
     assert!(fifo < strict, "{fifo} against {strict}");
     assert!(median < fifo, "{median} against {fifo}");
     // A burst this short ends before a tree has much to add; it must not do harm beyond chance.
     assert!(cart < strict, "{cart} against {strict}");
-    assert!(oracle < median.min(cart), "{oracle} against {median} and {cart}");
+    assert!(blend < median, "{blend} against {median}");
+    assert!(oracle < blend.min(cart), "{oracle} against {blend} and {cart}");
 }
 
 #[test]
@@ -146,7 +150,8 @@ fn estimates_while_others_run(policy: &str, secs: u64) -> Vec<(Time, Estimate)> 
 
 #[test]
 fn no_estimate_knows_a_run_that_is_not_over() {
-    for policy in ["kind = 'sjf'\nestimate = 'median'", "kind = 'sjf'\nestimate = 'cart'"] {
+    for source in ["median", "cart", "blend"] {
+        let policy = &format!("kind = 'sjf'\nestimate = '{source}'");
         let short = estimates_while_others_run(policy, 60);
         let long = estimates_while_others_run(policy, 7000);
         let open = short.iter().filter(|(at, _)| *at < Time::from_secs(260)).count();

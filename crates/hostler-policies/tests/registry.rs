@@ -37,7 +37,7 @@ fn a_policy_that_solves_says_so_and_by_which_setting_how_often() {
 #[test]
 fn a_policy_with_a_setting_for_estimates_goes_by_them() {
     for def in builtin().all().filter(|def| def.defaults.contains_key("estimate")) {
-        for (text, source) in [("user", EstimateSource::User), ("cart", EstimateSource::Cart)] {
+        for (text, source) in [("user", EstimateSource::User), ("blend", EstimateSource::Blend)] {
             let table = settings_from_pairs([format!("estimate={text}").as_str()]).unwrap();
             assert_eq!(def.build(&table).unwrap().estimates(), source, "{}", def.kind);
         }

@@ -1,17 +1,26 @@
 //! What predictors look at: who sends a job, what it repeats, what it asks for; and what jobs have
 //! in common. Nothing here is learnt.
 
-use hostler_core::id::{GroupId, ModelSet, TenantId};
+use hostler_core::id::{GroupId, JobId, ModelSet, QueueId, TenantId};
 use hostler_core::job::{Estimate, JobSpec};
-use hostler_core::units::Span;
+use hostler_core::units::{Span, Time};
 
 /// What a predictor may know of a job that was submitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Who sends it.
     pub tenant: TenantId,
     /// What it repeats.
     pub group: Option<GroupId>,
+    /// Its name without digits, as a number; none where hardly anything is left. Names of runs
+    /// differ by dates and counters.
+    pub name: Option<u64>,
+    /// Where it was sent.
+    pub queue: Option<QueueId>,
+    /// How important it is.
+    pub priority: i32,
+    /// How long it takes by the word of its user, or else how long it may take.
+    pub told: Option<Span>,
     /// GPU models that will do for its tasks with GPUs; none when it asks for no GPU.
     pub models: ModelSet,
     /// Thousandths of GPUs over all tasks.
@@ -39,6 +48,10 @@ impl Features {
         Features {
             tenant: spec.tenant,
             group: spec.group,
+            name: name_of(&spec.name),
+            queue: spec.queue,
+            priority: spec.priority,
+            told: spec.user_estimate.or(spec.time_limit),
             models,
             gpu_milli: spec.gpu_milli(),
             cpu_milli,
@@ -57,6 +70,20 @@ impl Features {
         let of_group = of_group.into_iter().flatten();
         of_gpu.into_iter().chain(of_group).chain([Key::User(tenant), Key::All])
     }
+}
+
+/// Letters that a name needs to say something: `a1`, `job17` and plain numbers are counters.
+const LETTERS_MIN: usize = 4;
+
+/// A name without its digits, as a number that two names share only by a chance of nearly nothing
+/// (FNV-1a of 64 bits).
+fn name_of(name: &str) -> Option<u64> {
+    let (mut number, mut letters) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    for byte in name.bytes().filter(|byte| !byte.is_ascii_digit()) {
+        number = (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        letters += usize::from(byte.is_ascii_alphabetic() || !byte.is_ascii());
+    }
+    (letters >= LETTERS_MIN).then_some(number)
 }
 
 /// How closely a predictor looks.
@@ -115,6 +142,10 @@ pub struct Lesson {
     /// What it asked for; numbers of tenants, groups and models in it mean nothing
     /// elsewhere.
     pub spec: JobSpec,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When it ended.
+    pub ended: Time,
     /// What it took at reference speed.
     pub run: Span,
 }
@@ -126,4 +157,17 @@ pub trait Learner {
 
     /// Learns from a job that finished.
     fn learn(&mut self, features: &Features, run: Span);
+
+    /// Believed run time of a job that is submitted now. A learner that is to know how right it was
+    /// keeps what it said until [`Learner::learn_of`].
+    fn foretell(&mut self, job: JobId, features: &Features) -> Option<Estimate> {
+        let _ = job;
+        self.belief(features)
+    }
+
+    /// Learns from a job that finished and that it may have been asked about.
+    fn learn_of(&mut self, job: JobId, features: &Features, run: Span) {
+        let _ = job;
+        self.learn(features, run);
+    }
 }

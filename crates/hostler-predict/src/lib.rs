@@ -4,11 +4,13 @@
 //! jobs that finished and never see the truth of others: that lives in the simulator. Reading
 //! files is left to callers.
 
+pub mod blend;
 pub mod cart;
 pub mod distorted;
 pub mod durations;
 pub mod evaluate;
 pub mod features;
+pub mod frozen;
 pub mod limits;
 pub mod medians;
 pub mod pair_estimates;
@@ -18,10 +20,12 @@ pub mod trained;
 pub mod tree;
 mod waiting;
 
+pub use blend::BlendRun;
 pub use cart::CartRun;
 pub use distorted::Distortion;
 pub use durations::MedianRun;
 pub use features::{FeatureSet, Features, Learner, Lesson};
+pub use frozen::Frozen;
 pub use pair_estimates::{EstimatedPairs, TooManyPairs};
 pub use pairs::PairTable;
 pub use throughput::{ObservedSpeeds, Speeds, WithSpeeds};

@@ -19,6 +19,10 @@ pub const GROUP_SAMPLES_MIN: usize = 1;
 /// thousand groups and a thousand users.
 pub const KEYS_MAX: usize = 100_000;
 
+/// Jobs that were told a run time and are not over, of which it is remembered who said what, a
+/// third of a kilobyte each: more than run and wait at once on any cluster that is not drowning.
+pub const NOTED_MAX: usize = 100_000;
+
 /// Splits on the way to a leaf: enough for a thousand leaves and some that are lopsided.
 pub const DEPTH_MAX: usize = 12;
 
@@ -35,6 +39,10 @@ pub const WINDOW_MAX: usize = 20_000;
 /// Finished jobs that a tree trained from a trace is grown from: the latest that fit in a hundred
 /// megabytes.
 pub const TRAINED_MAX: usize = 1_000_000;
+
+/// Finished jobs in a file from which a blend is taught: the latest that are read and taught in
+/// about a second. Of each likeness fifty count.
+pub const LESSONS_KEPT_MAX: usize = 100_000;
 
 /// Finished jobs before the first online tree: with fewer, medians say as much.
 pub const REFIT_FIRST: usize = 100;

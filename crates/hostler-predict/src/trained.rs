@@ -4,21 +4,25 @@
 //! cluster at hand and forgets the others. A trained model learns nothing more. Reading and writing
 //! the file itself is left to callers.
 
+mod past_rows;
+
 use std::collections::BTreeMap;
 
-use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, TenantId};
+use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, QueueId, TenantId};
 use hostler_core::job::{Estimate, JobSpec};
 use hostler_core::predict::{Predict, UserEstimate};
 use hostler_core::units::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::blend::BlendRun;
 use crate::cart::{self, CartRun, CartSettings, WIDTH};
 use crate::durations::MedianRun;
-use crate::evaluate::Past;
+use crate::evaluate::{self, Past};
 use crate::features::{FeatureSet, Features, Key, Learner};
-use crate::limits::{NODES_MAX, TRAINED_MAX};
+use crate::limits::{LESSONS_KEPT_MAX, NODES_MAX, TRAINED_MAX};
 use crate::medians::Medians;
 use crate::tree::Tree;
+use past_rows::PastRow;
 
 /// What a file of this kind calls itself.
 const FORMAT: &str = "hostler-model";
@@ -32,6 +36,8 @@ pub struct Names {
     pub users: BTreeMap<String, TenantId>,
     /// Groups.
     pub groups: BTreeMap<String, GroupId>,
+    /// Queues.
+    pub queues: BTreeMap<String, QueueId>,
     /// GPU models.
     pub gpu_models: BTreeMap<String, ModelId>,
 }
@@ -44,6 +50,8 @@ pub enum ModelKind {
     Median,
     /// A regression tree over them.
     Cart,
+    /// Many ways to look at like jobs.
+    Blend,
 }
 
 /// A model as it lies in a file.
@@ -60,9 +68,14 @@ pub struct ModelFile {
     groups: Vec<String>,
     /// Sets of GPU models; none stands for any model.
     gpu_sets: Vec<Option<Vec<String>>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<String>,
     medians: Vec<MedianRow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tree: Option<Tree>,
+    /// Jobs in order of submission, for a blend.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    past: Vec<PastRow>,
 }
 
 /// A belief and what it is about: places in the lists of names.
@@ -106,6 +119,18 @@ pub enum ModelError {
         /// Its place, from 0.
         node: usize,
     },
+    /// A job of the past that names nobody, or is out of order.
+    #[error("`past` of the model: row {row} names nothing known or is out of order")]
+    PastRow {
+        /// Its place, from 0.
+        row: usize,
+    },
+    /// A blend without jobs, or with too many.
+    #[error("`past` of the model: {rows} rows; 1 to {LESSONS_KEPT_MAX} are allowed")]
+    PastSize {
+        /// Its rows.
+        rows: usize,
+    },
     /// A regression tree without a tree, or with one too large.
     #[error("`tree` of the model: {nodes} nodes; 1 to {NODES_MAX} are allowed")]
     TreeSize {
@@ -129,25 +154,40 @@ impl ModelFile {
         past: impl IntoIterator<Item = &'a Past>,
         names: &Names,
     ) -> ModelFile {
-        let mut learnt = Learnt::new(kind, samples_min);
-        let mut jobs = 0;
-        for job in past {
-            learnt.learner().learn(&job.features, job.run);
-            jobs += 1;
-        }
-        let (medians, tree) = learnt.finish();
+        let past: Vec<&Past> = past.into_iter().collect();
         let mut file = ModelFile {
             format: FORMAT.to_owned(),
             version: VERSION,
             kind,
-            jobs,
+            jobs: past.len(),
             users: Vec::new(),
             groups: Vec::new(),
             gpu_sets: Vec::new(),
+            queues: Vec::new(),
             medians: Vec::new(),
-            tree,
+            tree: None,
+            past: Vec::new(),
         };
-        file.write_medians(&medians, names);
+        match kind {
+            ModelKind::Median => {
+                let mut median = MedianRun::new(samples_min);
+                past.iter().for_each(|job| median.learn(&job.features, job.run));
+                file.write_medians(median.medians(), names);
+            }
+            ModelKind::Cart => {
+                let mut cart = CartRun::new(CartSettings {
+                    samples_min,
+                    window_max: TRAINED_MAX,
+                    by_itself: false,
+                    ..CartSettings::default()
+                });
+                past.iter().for_each(|job| cart.learn(&job.features, job.run));
+                cart.grow();
+                file.tree = cart.tree().cloned();
+                file.write_medians(cart.medians(), names);
+            }
+            ModelKind::Blend => file.write_past(&past, names),
+        }
         file
     }
 
@@ -203,7 +243,12 @@ impl ModelFile {
             let key = key.expect("rows were checked when the file was read");
             beliefs.entry(key).or_insert(Estimate { run: row.run, spread: row.spread });
         }
-        Trained { beliefs, tree: self.tree.clone() }
+        let blend = (self.kind == ModelKind::Blend).then(|| {
+            let mut blend = BlendRun::default();
+            evaluate::teach(&mut blend, &self.past(names));
+            Box::new(blend)
+        });
+        Trained { beliefs, tree: self.tree.clone(), blend }
     }
 
     fn check(&self) -> Result<(), ModelError> {
@@ -219,6 +264,13 @@ impl ModelFile {
                 return Err(ModelError::FeatureRow { row: at });
             }
         }
+        if let Some(row) = self.past_fault() {
+            return Err(ModelError::PastRow { row });
+        }
+        let rows = self.past.len();
+        if rows > LESSONS_KEPT_MAX || (self.kind == ModelKind::Blend && rows == 0) {
+            return Err(ModelError::PastSize { rows });
+        }
         match (self.kind, &self.tree) {
             (ModelKind::Cart, None) => Err(ModelError::TreeSize { nodes: 0 }),
             (_, Some(tree)) if tree.len() > NODES_MAX => {
@@ -227,7 +279,7 @@ impl ModelFile {
             (_, Some(tree)) => {
                 tree.fault(WIDTH).map_or(Ok(()), |node| Err(ModelError::Tree { node }))
             }
-            (ModelKind::Median, None) => Ok(()),
+            (ModelKind::Median | ModelKind::Blend, None) => Ok(()),
         }
     }
 
@@ -251,46 +303,6 @@ impl ModelFile {
             });
         }
         (self.users, self.groups, self.gpu_sets) = (users.list, groups.list, sets.list);
-    }
-}
-
-/// What learns while a model is trained.
-enum Learnt {
-    Median(MedianRun),
-    Cart(Box<CartRun>),
-}
-
-impl Learnt {
-    fn new(kind: ModelKind, samples_min: usize) -> Learnt {
-        match kind {
-            ModelKind::Median => Learnt::Median(MedianRun::new(samples_min)),
-            ModelKind::Cart => {
-                let settings = CartSettings {
-                    samples_min,
-                    window_max: TRAINED_MAX,
-                    by_itself: false,
-                    ..CartSettings::default()
-                };
-                Learnt::Cart(Box::new(CartRun::new(settings)))
-            }
-        }
-    }
-
-    fn learner(&mut self) -> &mut dyn Learner {
-        match self {
-            Learnt::Median(median) => median,
-            Learnt::Cart(cart) => &mut **cart,
-        }
-    }
-
-    fn finish(self) -> (Medians, Option<Tree>) {
-        match self {
-            Learnt::Median(median) => (median.medians().clone(), None),
-            Learnt::Cart(mut cart) => {
-                cart.grow();
-                (cart.medians().clone(), cart.tree().cloned())
-            }
-        }
     }
 }
 
@@ -358,12 +370,16 @@ fn key(user: Option<TenantId>, group: Option<GroupId>, models: Option<ModelSet>)
 pub struct Trained {
     beliefs: BTreeMap<Key, Estimate>,
     tree: Option<Tree>,
+    blend: Option<Box<BlendRun>>,
 }
 
 impl Trained {
     /// Believed run time of such a job.
     pub fn belief(&self, features: &Features) -> Option<Estimate> {
         let known = |key| self.beliefs.get(&key).copied();
+        if let Some(blend) = &self.blend {
+            return blend.belief(features);
+        }
         match &self.tree {
             Some(tree) => Some(cart::belief(tree, &cart::row(features, known)?)),
             None => features.keys(FeatureSet::UserGroupGpu).find_map(known),

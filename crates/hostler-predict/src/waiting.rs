@@ -52,20 +52,10 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use hostler_core::id::ModelSet;
-
     use super::*;
 
     fn features(group: Option<u32>) -> Features {
-        Features {
-            tenant: TenantId(0),
-            group: group.map(GroupId),
-            models: ModelSet::NONE,
-            gpu_milli: 0,
-            cpu_milli: 0,
-            mem_mib: 0,
-            tasks: 1,
-        }
+        Features { group: group.map(GroupId), tasks: 1, ..Features::default() }
     }
 
     #[test]

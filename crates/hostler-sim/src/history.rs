@@ -1,6 +1,6 @@
 //! A trace as experience: jobs that are over, for predictors to learn from and be judged by.
 
-use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, TenantId};
+use hostler_core::id::{GroupId, JobId, ModelId, ModelSet, QueueId, TenantId};
 use hostler_core::job::Models;
 use hostler_core::units::{Span, Time};
 use hostler_predict::evaluate::Past;
@@ -31,10 +31,10 @@ pub fn lessons(workload: &Workload) -> Vec<Lesson> {
     let past = history(workload);
     let mut ends: Vec<(Time, usize)> = past.iter().map(|past| past.ended).zip(0..).collect();
     ends.sort_unstable();
-    ends.into_iter().map(|(_, at)| lesson(workload, at)).collect()
+    ends.into_iter().map(|(_, at)| lesson(workload, at, &past[at])).collect()
 }
 
-fn lesson(workload: &Workload, at: usize) -> Lesson {
+fn lesson(workload: &Workload, at: usize, past: &Past) -> Lesson {
     let (spec, trace) = (workload.spec(at), workload.trace());
     let asks = spec.gangs.iter().map(|gang| &gang.demand);
     let named = asks.filter(|demand| demand.gpu.0 > 0 && demand.models != Models::Any);
@@ -45,7 +45,9 @@ fn lesson(workload: &Workload, at: usize) -> Lesson {
         tenant: workload.site.tenants[spec.tenant.index()].name.to_string(),
         group: trace.text.get(trace.jobs[at].group_tag).to_owned(),
         gpu_models: models.map(|(_, model)| model.name.to_string()).collect(),
-        run: workload.truth.run(JobId(at as u32)),
+        submitted: past.submitted,
+        ended: past.ended,
+        run: past.run,
         spec,
     }
 }
@@ -60,6 +62,10 @@ pub fn names(workload: &Workload) -> Names {
     for job in trace.jobs.iter().filter(|job| !job.group_tag.is_empty()) {
         let name = trace.text.get(job.group_tag).to_owned();
         names.groups.insert(name, GroupId(job.group_tag.0));
+    }
+    for job in trace.jobs.iter().filter(|job| !job.queue.is_empty()) {
+        let name = trace.text.get(job.queue).to_owned();
+        names.queues.insert(name, QueueId(job.queue.0));
     }
     for (at, model) in workload.site.models.iter().enumerate() {
         names.gpu_models.insert(model.name.to_string(), ModelId(at as u32));

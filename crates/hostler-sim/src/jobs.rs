@@ -1,7 +1,10 @@
 //! Every job of a run as a line: a table for other programs, and what groups of jobs are made of.
 
+mod table;
+
 use std::collections::BTreeMap;
-use std::io::Write;
+
+pub use table::{write_csv, write_parquet};
 
 use hostler_core::id::{JobId, ModelId};
 use hostler_core::job::{Ending, Job, Phase};
@@ -107,62 +110,6 @@ impl JobLine {
             None => "unfinished",
         }
     }
-}
-
-/// Writes the lines as a CSV table with a heading; times are seconds since the start.
-pub fn write_csv(
-    lines: &[JobLine],
-    workload: &Workload,
-    out: &mut dyn Write,
-) -> Result<(), csv::Error> {
-    let trace = workload.trace();
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record([
-        "job_id",
-        "user",
-        "queue",
-        "gpus",
-        "submit_s",
-        "start_s",
-        "end_s",
-        "wait_s",
-        "run_s",
-        "jct_s",
-        "gpu_model",
-        "gpu_hours",
-        "lost_gpu_hours",
-        "restarts",
-        "preemptions",
-        "ending",
-    ])?;
-    for line in lines {
-        let Some(job) = trace.jobs.get(line.job.index()) else { continue };
-        let gpus = trace.tasks_of(job).iter();
-        let gpus: u64 =
-            gpus.map(|task| u64::from(task.count) * u64::from(task.gpu_milli.or(0))).sum();
-        let secs = |time: Time| time.since(Time::ZERO).secs_f64().to_string();
-        let hours = |micros: u64| (micros as f64 / MICROS_PER_HOUR).to_string();
-        let over = line.ending.is_some();
-        table.write_record([
-            trace.str(job.job_id),
-            trace.str(job.user),
-            trace.str(job.queue),
-            &(gpus as f64 / 1000.0).to_string(),
-            &secs(line.submitted),
-            &line.first_start.map_or_else(String::new, secs),
-            &(if over { secs(line.end) } else { String::new() }),
-            &line.wait.secs_f64().to_string(),
-            &line.ran.secs_f64().to_string(),
-            &line.jct_s().map_or_else(String::new, |jct| jct.to_string()),
-            line.model.map_or("", |model| &workload.site.models[model.index()].name),
-            &hours(line.gpu_time),
-            &hours(line.lost_gpu_time),
-            &line.restarts.to_string(),
-            &line.preemptions.to_string(),
-            line.ending_word(),
-        ])?;
-    }
-    Ok(table.flush()?)
 }
 
 /// Jobs by who submitted them.

@@ -7,6 +7,7 @@ pub mod fixture;
 pub mod history;
 pub mod jobs;
 pub mod lower;
+mod parquet;
 pub mod physics;
 pub mod report;
 pub mod run;

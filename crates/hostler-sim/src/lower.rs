@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
-use hostler_core::id::{Features, GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, TenantId};
+use hostler_core::id::{
+    Features, GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, QueueId, TenantId,
+};
 use hostler_core::job::{
     Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
 };
@@ -276,6 +278,7 @@ impl Workload {
             name: self.trace.text.get(job.job_id).into(),
             tenant: self.tenants[at],
             group: (!job.group_tag.is_empty()).then_some(GroupId(job.group_tag.0)),
+            queue: (!job.queue.is_empty()).then_some(QueueId(job.queue.0)),
             kind: if on_gpus { JobKind::Training } else { JobKind::Batch },
             elastic: elastic(tasks),
             gangs,
@@ -316,6 +319,7 @@ impl Workload {
                 false => Stay::of_limit(job.time_limit_ms.get().map(Span::from_millis)),
             },
             needs: self.pools.get(&job.queue).copied().unwrap_or_default(),
+            pinned: None,
         };
         let role = match self.trace.text.get(task.task) {
             "ps" | "parameter-server" => Role::ParameterServer,

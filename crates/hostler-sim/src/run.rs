@@ -10,7 +10,7 @@ use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
 use hostler_core::verify::Violation;
 use hostler_core::watch::Watch;
-use hostler_predict::{CartRun, Distortion, MedianRun, Speeds, Trained, WithSpeeds};
+use hostler_predict::{BlendRun, CartRun, Distortion, MedianRun, Speeds, Trained, WithSpeeds};
 
 use crate::lower::Workload;
 use crate::world::{Oracle, Truth, World};
@@ -43,6 +43,17 @@ pub fn simulate<Watcher: Watch>(
     log: Option<Log>,
 ) -> Result<Finished<Watcher>, Violation> {
     let predict = workload.estimates.predictor(policy.estimates(), &workload.truth);
+    simulate_by(workload, policy, predict, watch, log)
+}
+
+/// The same with run times of a predictor, whatever the policy asks for.
+pub fn simulate_by<Watcher: Watch>(
+    workload: &Workload,
+    policy: Box<dyn Policy>,
+    predict: Box<dyn Predict>,
+    watch: Watcher,
+    log: Option<Log>,
+) -> Result<Finished<Watcher>, Violation> {
     let mut engine = Engine::new(policy, watch).with_predictor(predict);
     if let Some(log) = log {
         engine = engine.with_recorder(log.recorder);
@@ -83,6 +94,7 @@ impl Estimates {
             EstimateSource::Oracle => Box::new(Oracle(truth.clone())),
             EstimateSource::Median => Box::new(MedianRun::default()),
             EstimateSource::Cart => Box::new(CartRun::default()),
+            EstimateSource::Blend => Box::new(BlendRun::default()),
             EstimateSource::Trained => {
                 let trained = self.trained.clone();
                 Box::new(trained.expect("a model was given to a policy that goes by one"))

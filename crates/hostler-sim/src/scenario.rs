@@ -8,6 +8,11 @@
 //! load_secs = 60
 //! every_secs = 600         # saves by itself after so much work, which takes save_secs each time
 //!
+//! [suspend]                # jobs leave their GPUs for the memory of their nodes, and come back
+//! fixed_secs = 0.2         # these are what it takes when the table is empty
+//! out_secs_per_gib = 0.6
+//! back_secs_per_gib = 0.22
+//!
 //! [physics]
 //! start_delay_secs = 5
 //!
@@ -57,10 +62,11 @@ mod beliefs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hostler_core::id::{JobId, ModelId, NodeId, ProfileKey};
+use hostler_core::id::{Features, JobId, ModelId, NodeId, ProfileKey};
 use hostler_core::job::Checkpoint;
 use hostler_core::limits::{START_TIMEOUT, WINDOWS_MAX};
 use hostler_core::profile::{Profile, Reach};
+use hostler_core::suspend::SuspendCost;
 use hostler_core::units::{Rate, Span, Time};
 use hostler_core::window::Window;
 use hostler_predict::Distortion;
@@ -86,6 +92,7 @@ const TOO_MANY_FAILURES: &str =
 pub struct Scenario {
     throughputs: Option<PathBuf>,
     checkpoint: CheckpointCost,
+    suspend: Option<Suspension>,
     physics: Delays,
     profile: Vec<Speed>,
     profiles: Beliefs,
@@ -94,6 +101,36 @@ pub struct Scenario {
     failures: Option<Failures>,
     estimates: Spoilt,
     sharing: Shared,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Suspension {
+    fixed_secs: Option<f64>,
+    out_secs_per_gib: Option<f64>,
+    back_secs_per_gib: Option<f64>,
+}
+
+impl Suspension {
+    /// Every machine with GPUs can, and policies know what it takes.
+    fn apply(&self, workload: &mut Workload) -> Result<(), ScenarioError> {
+        let or = |key, secs: Option<f64>, usual| secs.map_or(Ok(usual), |secs| span(key, secs));
+        let usual = SuspendCost::default();
+        let cost = SuspendCost {
+            fixed: or("fixed_secs", self.fixed_secs, usual.fixed)?,
+            out_per_gib: or("out_secs_per_gib", self.out_secs_per_gib, usual.out_per_gib)?,
+            back_per_gib: or("back_secs_per_gib", self.back_secs_per_gib, usual.back_per_gib)?,
+        };
+        workload.site.physics.suspend = cost;
+        workload.site.abilities.suspend = Some(cost);
+        let site = &mut workload.site;
+        let nodes = site.nodes.iter_mut().filter(|node| node.gpus > 0);
+        let features = nodes.map(|node| &mut node.features);
+        for features in features.chain(site.moves.iter_mut().map(|node| &mut node.features)) {
+            *features = features.with(Features::SUSPENDS);
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -303,7 +340,11 @@ impl Scenario {
             load: span("load_secs", self.checkpoint.load_secs)?,
             every: span("every_secs", self.checkpoint.every_secs)?,
             never: self.checkpoint.never,
+            no_suspend: false,
         };
+        if let Some(suspend) = &self.suspend {
+            suspend.apply(workload)?;
+        }
         let lost_max = self.checkpoint.lost_max_secs;
         workload.site.abilities.lost_work_max =
             lost_max.map(|secs| span("lost_max_secs", secs)).transpose()?;

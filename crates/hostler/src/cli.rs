@@ -121,6 +121,7 @@ Examples:
   hostler simulate --policy fifo
   hostler simulate --trace T --cluster C --policy sjf --set preempt=true --json
   hostler simulate --policy sjf --jobs jobs.csv
+  hostler simulate --policy sjf --jobs jobs.parquet
   hostler simulate --policy fifo --scenario failures.toml --best-interval
   hostler simulate --policy srtf --log run.jsonl && hostler replay run.jsonl --check")]
 pub struct Simulate {
@@ -143,8 +144,8 @@ pub struct Simulate {
     /// Keep the log of facts and decisions as JSON lines.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Write what became of each job to a CSV table: when it was submitted, started and ended, how
-    /// long it waited and ran, where, and what it lost.
+    /// Write what became of each job to a table: when it was submitted, started and ended, how long
+    /// it waited and ran, where, and what it lost. CSV, or Parquet where the name ends so.
     #[arg(long, value_name = "FILE", conflicts_with = "best_interval")]
     pub jobs: Option<PathBuf>,
     /// Write the log or the table over a file that is there.
@@ -362,6 +363,9 @@ pub struct GenPaiLike {
     /// Draw what jobs really use of their GPUs, too, and which of them are willing to share.
     #[arg(long)]
     pub gpu_use: bool,
+    /// Have users come back to kinds of work, as recorded users do, and give jobs names and queues.
+    #[arg(long)]
+    pub habits: bool,
     /// What to write.
     #[arg(long, value_enum, default_value = "native")]
     pub format: TraceFormat,
@@ -415,6 +419,9 @@ pub struct Experience {
     /// Cluster file (TOML), or a nodes.csv; the trace's own nodes by default.
     #[arg(long, value_name = "FILE")]
     pub cluster: Option<PathBuf>,
+    /// Let every job run on any GPU model, whatever it names.
+    #[arg(long)]
+    pub any_gpu: bool,
     /// Like jobs that must have finished before their median is believed.
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=50))]
@@ -428,6 +435,8 @@ pub enum Model {
     Median,
     /// A regression tree over medians and what a job asks for
     Cart,
+    /// Many ways to look at like jobs, each heard by how right it was before
+    Blend,
 }
 
 /// Train a model on a trace, for jobs to come.
@@ -456,11 +465,17 @@ pub struct PredictTrain {
 /// were over by then, and online, learning as jobs end. None knows a run before it ended. The error
 /// is the distance from the true run time as a share of it; half of all estimates should be off by
 /// no more than their spread.
+///
+/// What estimates are worth is their order. The rank correlation with the true run times is 1 where
+/// both orders are the same and 0 where they have nothing in common. And the last fifth alone is
+/// simulated with the shortest job first by each predictor: how much of what the true run times
+/// would gain over the order of submission, in mean completion time, does it gain?
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hostler predict eval
   hostler predict eval --trace mine/ --cluster mine.toml
+  hostler predict eval --trace mine/ --model blend --load 1.2
   hostler predict eval --trace mine/ --model cart --json")]
 pub struct PredictEval {
     #[command(flatten)]
@@ -468,6 +483,10 @@ pub struct PredictEval {
     /// What to judge; all by default.
     #[arg(long, value_enum)]
     pub model: Option<Model>,
+    /// Submit the jobs of the simulation closer together or further apart so that this load is
+    /// offered; 1 keeps all GPUs or all cores busy, whichever is scarcer.
+    #[arg(long, value_name = "LOAD", value_parser = load, allow_negative_numbers = true)]
+    pub load: Option<f64>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -555,6 +574,9 @@ pub struct Agent {
     /// Keep jobs that share a GPU to their parts by NVIDIA's multi-process service.
     #[arg(long)]
     pub mps: bool,
+    /// Whether jobs with whole GPUs are suspended in main memory to let others have these.
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub suspend: Suspend,
     /// MiB of one file of a job's output; 16 are kept of each stream.
     #[arg(long, value_name = "MIB", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1024))]
@@ -564,6 +586,17 @@ pub struct Agent {
     pub show: bool,
     #[command(flatten)]
     pub log: LogOptions,
+}
+
+/// When an agent suspends jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Suspend {
+    /// Where the driver of the GPUs can: 570 or newer
+    Auto,
+    /// Also with made-up GPUs, where jobs just stand still
+    On,
+    /// Never
+    Off,
 }
 
 /// Tell how far a job is and what it uses of its GPUs, from within the job.

@@ -73,15 +73,6 @@ const MEASURES: &[Measure] = &[
         value: |summary| summary.avg_bounded_slowdown,
     },
     Measure {
-        key: "makespan",
-        label: "makespan",
-        unit: "time",
-        explanation: "From the first submission to the last completion.",
-        better: Better::Lower,
-        format: Format::Duration,
-        value: |summary| summary.makespan_s,
-    },
-    Measure {
         key: "gpu_utilisation",
         label: "GPU alloc",
         unit: "share of GPU time",
@@ -117,6 +108,16 @@ const MEASURES: &[Measure] = &[
         better: Better::Higher,
         format: Format::Count,
         value: |summary| summary.jobs_done as f64,
+    },
+    Measure {
+        key: "makespan",
+        label: "makespan",
+        unit: "time",
+        explanation: "From the first submission to the last completion. Where jobs keep coming, mostly \
+                      the luck of one long job.",
+        better: Better::Lower,
+        format: Format::Duration,
+        value: |summary| summary.makespan_s,
     },
 ];
 

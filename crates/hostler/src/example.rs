@@ -6,18 +6,18 @@ use anyhow::{Context, Result};
 use hostler_sim::scenario::Scenario;
 use hostler_sim::trace::{Cluster, PaiLike, Trace};
 
-/// How fast the sorts of work are on which GPU.
-const SPEEDS: &str = include_str!("../../../examples/scenarios/published-speeds.toml");
-/// Sorts of work in `SPEEDS`.
+/// What it costs to stop a job.
+const COSTS: &str = include_str!("../../../examples/scenarios/example.toml");
+/// Sorts of work of which `examples/scenarios/published-speeds.toml` knows the speeds.
 const WORK: [&str; 3] = ["single-precision", "half-precision", "memory-bound"];
 
 /// Jobs of the example: enough for the policies to differ, few enough to wait for.
 const JOBS: u32 = 4000;
-/// Offered load: a few hours in which twice as much is asked for as the cluster has, as after a
-/// deadline was announced.
-const LOAD: f64 = 2.0;
-/// A tenth of the PAI cluster.
-const SCALE: u32 = 10;
+/// Offered load: for a day and a half, half as much again is asked for as the cluster has, as
+/// before a deadline.
+const LOAD: f64 = 1.5;
+/// A hundredth of the PAI cluster: twenty machines.
+const SCALE: u32 = 100;
 const SEED: u64 = 7;
 
 /// The example's machines.
@@ -27,7 +27,8 @@ pub fn cluster() -> Cluster {
 
 /// The example's jobs.
 pub fn trace() -> Result<Trace> {
-    let options = PaiLike { jobs: JOBS, seed: SEED, scale: SCALE, ..PaiLike::default() };
+    let options =
+        PaiLike { jobs: JOBS, seed: SEED, scale: SCALE, habits: true, ..PaiLike::default() };
     let options = options.at_load(LOAD, &cluster()).context("the embedded example")?;
     let mut trace = options.generate().context("the embedded example")?;
     for at in 0..trace.jobs.len() {
@@ -43,7 +44,7 @@ pub fn trace() -> Result<Trace> {
     Ok(trace)
 }
 
-/// The example's speeds.
+/// What the example's jobs do not say.
 pub fn scenario() -> Scenario {
-    Scenario::parse(SPEEDS).expect("the embedded scenario is valid")
+    Scenario::parse(COSTS).expect("the embedded scenario is valid")
 }

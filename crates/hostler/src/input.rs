@@ -56,12 +56,28 @@ impl Site {
 impl Loaded {
     /// The load that the jobs offer as they are submitted.
     pub fn load(&self) -> f64 {
-        trace::runnable_load(self.workload.trace(), &self.site.cluster).max()
+        self.load_of(&self.workload)
     }
 
     /// Mean time between failures of a machine, where they come by chance.
     pub fn time_between_failures(&self) -> Option<Span> {
         self.site.scenarios.last().and_then(|(_, last)| last.time_between_failures())
+    }
+
+    /// The jobs behind the first ones alone, as they were submitted or so that a load is offered.
+    pub fn behind(&self, first: usize, load: Option<f64>) -> Result<Workload> {
+        let mut trace = self.workload.trace().clone();
+        // Rows of tasks that belong to nobody are passed over.
+        trace.jobs.drain(..first);
+        if let Some(load) = load {
+            trace::rescale(&mut trace, &self.site.cluster, load)?;
+        }
+        self.site.workload(trace)
+    }
+
+    /// The load that jobs offer to this cluster.
+    pub fn load_of(&self, workload: &Workload) -> f64 {
+        trace::runnable_load(workload.trace(), &self.site.cluster).max()
     }
 
     /// The same jobs, submitted so that this load is offered.

@@ -26,7 +26,8 @@ impl Bars {
     /// A bar that counts jobs.
     pub fn jobs(&self, name: &str, jobs: u64) -> ProgressBar {
         let bar = self.bars.add(ProgressBar::new(jobs));
-        let template = "{prefix} {bar:30} {human_pos:>9} of {human_len} jobs  {elapsed}";
+        let template =
+            "{prefix} {bar:30} {human_pos:>9} of {human_len} jobs  {elapsed}, {eta} left";
         bar.set_style(ProgressStyle::with_template(template).expect("the template is valid"));
         bar.set_prefix(format!("{name:width$}", width = self.width));
         bar
@@ -36,7 +37,7 @@ impl Bars {
 /// A bar that counts bytes.
 pub fn bytes(name: &str) -> ProgressBar {
     let bar = ProgressBar::new(0);
-    let template = "{prefix} {bar:30} {bytes:>11} of {total_bytes}  {elapsed}";
+    let template = "{prefix} {bar:30} {bytes:>11} of {total_bytes}  {elapsed}, {eta} left";
     bar.set_style(ProgressStyle::with_template(template).expect("the template is valid"));
     bar.set_prefix(name.to_owned());
     bar

@@ -11,8 +11,10 @@ pub struct Chosen {
     pub def: PolicyDef,
     /// Settings that differ from the defaults.
     pub settings: toml::Table,
-    /// Those of them that the user gave, in short.
+    /// What tells it apart in tables: the settings that the user gave, in short.
     pub given: String,
+    /// Whether it knows what no real scheduler does: shown as a bound, and never called best.
+    pub is_bound: bool,
 }
 
 impl Chosen {
@@ -26,13 +28,25 @@ impl Chosen {
         let settings = settings_from_pairs(pairs)?;
         def.build(&settings)?;
         let given = short(&settings);
-        Ok(Chosen { def, settings, given })
+        Ok(Chosen { def, settings, given, is_bound: false })
     }
 
     /// Reads `KIND[:KEY=VALUE..]`.
     pub fn parse(registry: &Registry, text: &str) -> Result<Chosen> {
         let mut parts = text.split(':');
         Chosen::new(registry, parts.next().unwrap_or_default(), parts)
+    }
+
+    /// The same policy, which learns run times from jobs that are over.
+    pub fn learning(self) -> Chosen {
+        let mut settings = self.settings;
+        settings.insert("estimate".to_owned(), "blend".into());
+        Chosen { settings, ..self }
+    }
+
+    /// The same policy as a bound, which knows run times before jobs have run.
+    pub fn bound(self) -> Chosen {
+        Chosen { given: "true run times".to_owned(), is_bound: true, ..self }
     }
 
     /// Makes the policy.

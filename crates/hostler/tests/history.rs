@@ -14,7 +14,7 @@ use hostler_live::host::{Command, Experience, Host, Input, Principal, Settings};
 use hostler_live::job::JobRequest;
 use hostler_live::store::TenantQuota;
 use hostler_live::store::memory::Disk;
-use hostler_predict::{Features, Learner, Lesson, MedianRun};
+use hostler_predict::{BlendRun, Learner, MedianRun, evaluate};
 use hostler_sim::history;
 use hostler_sim::lower::Workload;
 use hostler_sim::trace::{Cluster, PaiLike};
@@ -29,12 +29,13 @@ fn week() -> Workload {
 }
 
 /// What a simulation that has seen the lessons believes of a job.
-fn simulated(workload: &Workload, lessons: &[Lesson], jobs: &[usize]) -> Vec<Option<Estimate>> {
-    let mut median = MedianRun::default();
-    for lesson in lessons {
-        median.learn(&Features::of(&lesson.spec), lesson.run);
-    }
-    let of = |at: &usize| median.estimate(JobId(*at as u32), &workload.spec(*at));
+fn simulated<Taught: Learner + Predict>(
+    mut learner: Taught,
+    workload: &Workload,
+    jobs: &[usize],
+) -> Vec<Option<Estimate>> {
+    evaluate::teach(&mut learner, &history::history(workload));
+    let of = |at: &usize| learner.estimate(JobId(*at as u32), &workload.spec(*at));
     jobs.iter().map(of).collect()
 }
 
@@ -43,6 +44,8 @@ fn request(workload: &Workload, at: usize, spec: &JobSpec) -> JobRequest {
     JobRequest {
         command: vec!["true".to_owned()],
         gpus: f64::from(gang.demand.gpu.0) / 1000.0,
+        cpus: f64::from(gang.demand.cpu.0) / 1000.0,
+        mem_mib: gang.demand.mem.0,
         tasks: gang.count,
         group: trace.text.get(trace.jobs[at].group_tag).to_owned(),
         ..JobRequest::default()
@@ -50,8 +53,9 @@ fn request(workload: &Workload, at: usize, spec: &JobSpec) -> JobRequest {
 }
 
 /// What a new daemon with these lessons believes of jobs when they are submitted.
-fn live(workload: &Workload, lessons: Vec<Lesson>, jobs: &[usize]) -> Vec<Option<Estimate>> {
-    let policy = "kind = 'sjf'\nestimate = 'median'\n";
+fn live(source: &str, workload: &Workload, jobs: &[usize]) -> Vec<Option<Estimate>> {
+    let lessons = history::lessons(workload);
+    let policy = &format!("kind = 'sjf'\nestimate = '{source}'\n");
     let settings = Settings::new(policy);
     let builder =
         |text: &str| hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string());
@@ -80,7 +84,6 @@ fn live(workload: &Workload, lessons: Vec<Lesson>, jobs: &[usize]) -> Vec<Option
 #[test]
 fn the_first_estimates_of_a_new_daemon_are_those_of_the_simulator() {
     let workload = week();
-    let lessons = history::lessons(&workload);
     // Models have numbers of their own in a daemon that has no node yet.
     let plain = |at: &usize| {
         let spec = workload.spec(*at);
@@ -88,7 +91,9 @@ fn the_first_estimates_of_a_new_daemon_are_those_of_the_simulator() {
     };
     let jobs: Vec<usize> = (0..workload.job_count()).filter(plain).take(NEW).collect();
     assert_eq!(jobs.len(), NEW);
-    let simulated = simulated(&workload, &lessons, &jobs);
-    assert!(simulated.iter().all(Option::is_some), "every job is like some other");
-    assert_eq!(live(&workload, lessons, &jobs), simulated);
+    let median = simulated(MedianRun::default(), &workload, &jobs);
+    assert!(median.iter().all(Option::is_some), "every job is like some other");
+    assert_eq!(live("median", &workload, &jobs), median);
+    let blend = simulated(BlendRun::default(), &workload, &jobs);
+    assert_eq!(live("blend", &workload, &jobs), blend);
 }

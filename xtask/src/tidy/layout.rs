@@ -10,11 +10,15 @@ use super::{Report, Violation};
 /// What each of our crates may depend on among ours. A crate that is not listed may use all.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hostler-core", &[]),
+    ("hostler-cuda", &[]),
     ("hostler-predict", &["hostler-core"]),
     ("hostler-policies", &["hostler-core", "hostler-predict"]),
     ("hostler-sim", &["hostler-core", "hostler-predict"]),
     ("hostler-parity", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
-    ("hostler-live", &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim"]),
+    (
+        "hostler-live",
+        &["hostler-core", "hostler-cuda", "hostler-predict", "hostler-policies", "hostler-sim"],
+    ),
     (
         "hostler-kube",
         &["hostler-core", "hostler-predict", "hostler-policies", "hostler-sim", "hostler-live"],

@@ -37,6 +37,9 @@ impl Capacity {
         if demand.gpu.0 == 0 {
             return most;
         }
+        if let Some(pinned) = &demand.pinned {
+            return most.min(pinned_slots(node, devices, pinned));
+        }
         let by_gpu = match (demand.locality, demand.gpu.is_fraction()) {
             (Locality::Island, _) => self.island_slots(node, devices, demand).max().unwrap_or(0),
             (_, true) => self.fraction_slots(node, devices, demand),
@@ -63,6 +66,10 @@ impl Capacity {
         }
         let slices = if demand.gpu.0 == 0 {
             Vec::new()
+        } else if let Some(pinned) = &demand.pinned {
+            let part = pinned.iter().find(|part| part.node == id)?;
+            let each = part.slices.len() / part.tasks as usize;
+            part.slices[..each * tasks as usize].to_vec()
         } else if demand.gpu.is_fraction() {
             self.fraction_slices(id, demand, tasks)
         } else {
@@ -192,6 +199,18 @@ impl Capacity {
         let able = islands.filter(|&(_, slots)| slots >= tasks);
         able.min_by_key(|&(_, slots)| slots).map(|(island, _)| island)
     }
+}
+
+/// Tasks that go back to a node, if their devices are free.
+fn pinned_slots(node: &NodeFree, devices: &[DeviceFree], pinned: &[Part]) -> u32 {
+    let local = |slice: &Slice| slice.device.0.wrapping_sub(node.first_device) as usize;
+    let here = |part: &&Part| part.slices.first().is_some_and(|one| local(one) < devices.len());
+    let part = pinned.iter().find(here);
+    let free = |part: &&Part| {
+        let mut slices = part.slices.iter();
+        slices.all(|slice| devices.get(local(slice)).is_some_and(DeviceFree::is_whole))
+    };
+    part.filter(free).map_or(0, |part| part.tasks)
 }
 
 fn per(free: u32, asked: u32) -> u32 {

@@ -40,18 +40,22 @@ pub(super) struct ClassIndex {
     levels: Vec<ByCores>,
     rests: [ByCores; REST_CLASSES],
     counts: [Counts; CORE_CLASSES],
+    /// Free compute on nodes that are kept for nothing, in thousandths of a device.
+    open: u64,
 }
 
 impl Clone for ClassIndex {
     fn clone(&self) -> ClassIndex {
-        let ClassIndex { levels, rests, counts } = self;
-        ClassIndex { levels: levels.clone(), rests: rests.clone(), counts: counts.clone() }
+        let mut copy = ClassIndex::default();
+        copy.clone_from(self);
+        copy
     }
 
     fn clone_from(&mut self, source: &ClassIndex) {
         self.levels.clone_from(&source.levels);
         self.rests.clone_from(&source.rests);
         self.counts.clone_from(&source.counts);
+        self.open = source.open;
     }
 }
 
@@ -86,6 +90,7 @@ impl ClassIndex {
         if node.rest > 0 {
             self.rests[usize::from(node.rest / REST_STEP)][cores].insert(id);
         }
+        self.open += open(node, devices);
         let counts = &mut self.counts[cores];
         counts.nodes += 1;
         counts.whole_devices += u32::from(node.whole);
@@ -100,12 +105,18 @@ impl ClassIndex {
         if node.rest > 0 {
             self.rests[usize::from(node.rest / REST_STEP)][cores].remove(id);
         }
+        self.open -= open(node, devices);
         let counts = &mut self.counts[cores];
         counts.nodes -= 1;
         counts.whole_devices -= u32::from(node.whole);
         for device in devices.iter().filter(|device| device.is_touched()) {
             counts.touched_devices[usize::from(device.compute / COUNT_STEP)] -= 1;
         }
+    }
+
+    /// Free compute on nodes that are kept for nothing.
+    pub(super) fn open(&self) -> u64 {
+        self.open
     }
 
     /// At most this many tasks of `demand` fit here: what the nodes hold, by free cores.
@@ -154,6 +165,14 @@ impl ClassIndex {
 
     pub(super) fn level_count(&self) -> usize {
         self.levels.len()
+    }
+}
+
+/// What a node adds to the free compute that is open to all.
+fn open(node: &NodeFree, devices: &[DeviceFree]) -> u64 {
+    match node.kept {
+        None => devices.iter().map(|device| u64::from(device.compute)).sum(),
+        Some(_) => 0,
     }
 }
 

@@ -223,7 +223,9 @@ impl Capacity {
     }
 
     pub(crate) fn set_kept(&mut self, id: NodeId, kept: Option<Kept>) {
+        self.unlist(id);
         self.nodes[id.index()].kept = kept;
+        self.list(id);
     }
 
     pub(crate) fn set_features(&mut self, id: NodeId, features: Features) {
@@ -231,7 +233,7 @@ impl Capacity {
     }
 
     /// How a device is divided.
-    pub(crate) fn layout(&self, device: DeviceId) -> Layout {
+    pub fn layout(&self, device: DeviceId) -> Layout {
         self.devices[device.index()].layout
     }
 
@@ -288,6 +290,11 @@ impl Capacity {
     /// Free compute on the devices of a node, over all of them.
     pub fn gpu_free(&self, id: NodeId) -> Milli {
         Milli(self.devices_of(id).iter().map(|device| u32::from(device.compute)).sum())
+    }
+
+    /// Free compute on GPUs of a model, on nodes that take jobs and are kept for none.
+    pub fn open_gpu(&self, model: ModelId) -> u64 {
+        self.classes.get(model.index() + 1).map_or(0, ClassIndex::open)
     }
 
     /// Free compute on devices that are partly held: idle, but of no use to whole-GPU jobs.

@@ -1,8 +1,11 @@
 //! Searching the cluster for nodes that may hold a demand.
 
+use std::sync::Arc;
+
 use super::{Capacity, Walk};
 use crate::id::{ModelSet, NodeId};
 use crate::job::{Demand, Models};
+use crate::placement::Part;
 use crate::units::Milli;
 use crate::window::Kept;
 
@@ -28,6 +31,8 @@ impl Capacity {
         let node = &self.nodes[id.index()];
         let allowed = || class_in(demand.models.set(), node.class);
         let open = node.usable && Kept::admits(node.kept, demand);
+        let back = |parts: &Arc<[Part]>| parts.iter().any(|part| part.node == id);
+        let open = open && demand.pinned.as_ref().is_none_or(back);
         open && node.features.cover(demand.needs) && (!demand.names_models() || allowed())
     }
 
@@ -44,6 +49,10 @@ impl Capacity {
     /// Models come in the demand's order, else from low to high tier; tasks without GPUs go where
     /// fewest GPUs are left, so that they strand none.
     pub fn visit(&self, walk: Walk, demand: &Demand, mut visit: impl FnMut(NodeId) -> bool) {
+        if let Some(pinned) = &demand.pinned {
+            pinned.iter().any(|part| visit(part.node));
+            return;
+        }
         let mut each = |id: u32| visit(NodeId(id));
         if demand.gpu.0 == 0 {
             self.visit_by_level(walk, demand.cpu, &mut each);

@@ -65,6 +65,19 @@ fn loading_and_saving_are_no_work() {
 }
 
 #[test]
+fn saves_that_a_job_made_by_itself_are_no_work() {
+    let mut world = World::of("1");
+    world.submit(0, 0, &["gpus 1 profile 0 saves 4 every 30"]);
+    world.run(0, 0, whole(0, &[0]));
+    world.step(64, vec![], vec![]);
+    // One save after 30 s; whoever is done after 60 does not save again.
+    assert_eq!(finished_speed(&world, 0, 60).unwrap().rate, Rate::FULL);
+    // Stopped there, it may have been about to.
+    assert_eq!(speed(&world, 0, Outcome::Interrupted, 60), None);
+    assert_eq!(speed(&world, 0, Outcome::Interrupted, 45).unwrap().rate, Rate(750_000));
+}
+
+#[test]
 fn what_cannot_be_told_apart_is_no_speed() {
     let mut world = World::of("4 | 2 model 1");
     let jobs = [

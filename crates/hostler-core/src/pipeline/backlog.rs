@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::decision::Decision;
-use crate::id::{JobId, NodeId};
+use crate::id::{JobId, LeaseId, NodeId};
 use crate::job::{Job, JobSpec, Phase};
 use crate::pipeline::{ShareRule, asked};
 use crate::plan::Plan;
@@ -38,8 +38,16 @@ pub struct BacklogChanges {
     pub came: Vec<Rank>,
     /// Jobs that rank as before; something else about them may be new, their estimate for one.
     pub stayed: Vec<Rank>,
+    /// Jobs of which a stay is over.
+    pub ended: Vec<JobId>,
     /// Nodes that have more free than before, each once.
     pub freed: Vec<NodeId>,
+    /// Running jobs that may rank after what they did.
+    pub slipped: Vec<LeaseId>,
+    /// Running jobs that are believed to end at another time than before.
+    pub rescheduled: Vec<LeaseId>,
+    /// Nodes that may take no new jobs, other than before.
+    pub closed: Vec<NodeId>,
 }
 
 /// When ranks of waiting and of running jobs change by time alone. Empty where they never do.
@@ -136,7 +144,11 @@ impl Backlog {
                     news.left.extend(self.remove(*id));
                     self.note_time(view, order, *id);
                 }
+                Change::Ended(id) => news.ended.push(*id),
                 Change::Freed(node) => news.freed.push(*node),
+                Change::Slipped(lease) => news.slipped.push(*lease),
+                Change::Rescheduled(lease) => news.rescheduled.push(*lease),
+                Change::Closed(node) => news.closed.push(*node),
             }
         }
         for id in self.times.due(view.now()) {

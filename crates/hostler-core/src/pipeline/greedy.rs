@@ -64,21 +64,9 @@ impl Pipeline {
             }
             Err(short) => short,
         };
-        if spec.gangs[0].demand.mem == shape.least.mem {
-            shape.bound = short.fit;
-            return None;
-        }
-        match self.place.choose(plan.free(), 0, &shape.least, count) {
-            Err(short) => {
-                shape.bound = short.fit;
-                None
-            }
-            // Memory alone is in the way: a job of the queue that asks for less may fit.
-            Ok(_) => {
-                let Cache { shapes, backlog, .. } = &self.cache;
-                shapes.next_smaller(view, backlog, queue, rank)
-            }
-        }
+        let Cache { shapes, backlog, .. } = &mut self.cache;
+        let room = (plan.free(), &*self.place);
+        shapes.next_after_failure((view, backlog), (id, count), (rank, short), room)
     }
 
     /// Tries one job with several roles. One that does not fit stands for all that ask for the

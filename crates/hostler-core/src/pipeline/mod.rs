@@ -6,7 +6,10 @@
 mod backlog;
 mod fair_share;
 mod greedy;
+mod leaving;
 mod preempt;
+mod reach;
+mod runners;
 mod shapes;
 mod share;
 mod strict;
@@ -21,12 +24,13 @@ pub use share::ShareRule;
 use crate::admit::EmptyCluster;
 use crate::capacity::Capacity;
 use crate::id::JobId;
-use crate::job::JobSpec;
+use crate::job::{Job, JobSpec};
+use crate::placement::Placement;
 use crate::plan::Plan;
 use crate::policy::{Cadence, Policy, SettingType, Wake};
 use crate::predict::EstimateSource;
 use crate::reason::Reason;
-use crate::stage::{Order, Place, no_capacity};
+use crate::stage::{Order, Place, no_capacity, place_job};
 use crate::units::Span;
 use crate::view::View;
 
@@ -109,6 +113,8 @@ pub struct Cache {
     empty_cluster: EmptyCluster,
     blocked: Option<strict::Blocked>,
     shapes: shapes::ShapeQueues,
+    runners: runners::Runners,
+    reach: reach::Reach,
     /// Memory for looks ahead; what is in it means nothing.
     spare: Capacity,
 }
@@ -137,6 +143,9 @@ impl Policy for Pipeline {
             (false, Head::Blocks) => self.strict(view, &news, blocked, plan),
             (false, Head::Skips) => self.greedy(view, &news, plan),
         }
+        if self.head == Head::Blocks && !self.preempts_now(wake) {
+            self.resume_suspended(view, plan, |_, placement| Some(placement));
+        }
         self.cache.backlog.wake_in_time(view, &*self.order, plan);
         if let Some(half_life) = self.half_life {
             weigh_in_time(view, half_life, plan);
@@ -151,6 +160,26 @@ impl Pipeline {
             (Preempt::Never, _) => false,
             (Preempt::ByRank, Cadence::EveryEvent) => true,
             (Preempt::ByRank, Cadence::Rounds(_)) => wake == Wake::Round,
+        }
+    }
+
+    /// Lets suspended jobs go on behind one that does not fit: the memory that they wait in may be
+    /// what it waits for. `beside` tells whether a place is not kept for others.
+    fn resume_suspended(
+        &self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        mut beside: impl FnMut(&mut Plan<'_>, Placement) -> Option<Placement>,
+    ) {
+        let mut waiting: Vec<&Job> = view.suspended().collect();
+        waiting.retain(|job| !plan.has_job(job.id));
+        waiting.sort_by_cached_key(|job| (self.order.key(view, job), job.id));
+        for job in waiting {
+            let spec = self.cache.backlog.spec(view, job.id);
+            let found = place_job(&*self.place, plan, spec).ok();
+            if let Some(placement) = found.and_then(|placement| beside(plan, placement)) {
+                plan.start(job.id, placement).expect("a waiting job starts on free nodes");
+            }
         }
     }
 

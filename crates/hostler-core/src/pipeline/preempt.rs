@@ -1,33 +1,30 @@
 //! The pass by rank: a job that does not fit takes the place of running jobs that rank after it.
 //!
-//! Nothing is remembered between questions. A job whose victims are still being stopped finds, at
-//! the next question, that what is free plus what is being freed holds it, and keeps that room.
+//! Who waits for whom is not remembered between questions. A job whose victims are still being
+//! stopped finds, at the next question, that what is free plus what is being freed holds it, and
+//! keeps that room. What is remembered saves searches that would fail ([`Reach`]).
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::backlog::{BacklogChanges, Rank};
+use super::leaving::{Leave, Leaving};
+use super::reach::{Looking, Now, Reach, Touched};
+use super::runners::Runners;
+use super::shapes::ShapeQueue;
 use super::{Cache, Head, Pipeline, explain, explain_newcomers};
-use crate::capacity::{Capacity, Overlay};
-use crate::decision::StopHow;
+use crate::capacity::Capacity;
+use crate::decision::Decision;
 use crate::fit_bound::FitBound;
 use crate::id::LeaseId;
 use crate::job::JobSpec;
-use crate::limits::PREEMPTORS_PER_STEP_MAX;
+use crate::limits::{LIFTS_ON_TRIAL, SEARCHES_PER_PASS_MAX};
 use crate::placement::{Lease, Placement};
 use crate::plan::Plan;
 use crate::policy::Cadence;
 use crate::reason::Reason;
-use crate::stage::{may_fit, place_job};
+use crate::stage::{Shortfall, may_fit, place_job};
 use crate::view::View;
-
-/// A running job that could give way.
-struct Runner {
-    rank: Rank,
-    lease: LeaseId,
-    placement: Arc<Placement>,
-}
 
 /// What one pass knows.
 #[derive(Default)]
@@ -37,12 +34,13 @@ struct Pass {
     later: Option<Capacity>,
     /// Memory for it; what is in it means nothing.
     spare: Capacity,
-    /// Running jobs, best first; those that were told to stop are gone.
-    runners: Option<Vec<Runner>>,
-    /// Jobs that looked for victims.
-    tried: usize,
-    /// Memory for a look at nodes without those who give way; what is in it means nothing.
-    without: Overlay,
+    runners: Runners,
+    reach: Reach,
+    touched: Touched,
+    /// Leases that housekeeping or this pass told to stop.
+    stopped: BTreeSet<LeaseId>,
+    /// Searches for victims, where nothing is remembered of those that failed.
+    searches: usize,
 }
 
 impl Pipeline {
@@ -52,43 +50,122 @@ impl Pipeline {
         // Passes between rounds go by the bounds of shapes; without rounds there are none.
         let between = matches!(self.cadence, Cadence::Rounds(_));
         shapes.raise_bounds(plan.free(), if between { &news.freed } else { &[] });
-        let spare = std::mem::take(&mut self.cache.spare);
-        let mut pass = Pass { spare, ..Pass::default() };
+        let mut pass = Pass {
+            spare: std::mem::take(&mut self.cache.spare),
+            runners: std::mem::take(&mut self.cache.runners),
+            reach: std::mem::take(&mut self.cache.reach),
+            stopped: told_to_stop(plan),
+            ..Pass::default()
+        };
+        self.follow_runners(view, news, plan, &mut pass);
         match self.head {
             Head::Blocks => self.strictly_by_rank(view, plan, &mut pass),
             Head::Skips => self.greedily_by_rank(view, plan, &mut pass),
         }
         self.cache.spare = pass.later.unwrap_or(pass.spare);
+        (self.cache.runners, self.cache.reach) = (pass.runners, pass.reach);
         explain_newcomers(view, plan, &self.cache.backlog, news);
+    }
+
+    /// Takes in what happened to running jobs since the last pass.
+    fn follow_runners(
+        &self,
+        view: &View<'_>,
+        news: &BacklogChanges,
+        plan: &Plan<'_>,
+        pass: &mut Pass,
+    ) {
+        let order = &*self.order;
+        if news.all || self.misses_news() {
+            pass.runners.forget();
+            return pass.reach.clear();
+        }
+        let mut nodes = pass.runners.follow(view, order, news);
+        nodes.extend(&news.freed);
+        // Who was told to stop gives way to everybody.
+        let stopping = view.by_alarm().filter(|lease| lease.stop.is_some());
+        let stopping = stopping.chain(pass.stopped.iter().filter_map(|id| view.lease(*id)));
+        nodes.extend(stopping.flat_map(|lease| lease.placement.parts.iter().map(|part| part.node)));
+        nodes.sort_unstable();
+        nodes.dedup();
+        let now = Now { view, order, free: plan.free(), stopped: &pass.stopped };
+        pass.reach.follow(&now, &nodes, |id, wanted| self.cache.shapes.lives(id, wanted));
+    }
+
+    /// Whether ranks of running jobs change without a word: by the order, or between passes.
+    fn misses_news(&self) -> bool {
+        !self.order.keeps_rank() || matches!(self.cadence, Cadence::Rounds(_))
     }
 
     fn strictly_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
         for rank in self.cache.backlog.iter() {
-            if !plan.has_job(rank.1) && !self.get_in(view, plan, pass, rank) {
+            let spec = self.cache.backlog.spec(view, rank.1);
+            let looking = Looking { rank, queue: None, spec };
+            if !plan.has_job(rank.1) && !self.get_in(view, plan, pass, &looking) {
                 break;
             }
         }
+        let Pass { later, touched, .. } = pass;
+        self.resume_suspended(view, plan, |_, placement| {
+            let kept = later.as_mut().is_some_and(|later| later.book(&placement).is_err());
+            touched.add(&placement);
+            (!kept).then_some(placement)
+        });
     }
 
     /// Goes by queues of jobs that ask for the same: one that does not get in stands for those
     /// behind it that ask for as much.
     fn greedily_by_rank(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass) {
-        let shapes = &self.cache.shapes;
-        let mut heap: BinaryHeap<_> = shapes.heads().map(Reverse).collect();
+        let mut heap: BinaryHeap<_> = self.cache.shapes.heads().map(Reverse).collect();
         while let Some(Reverse((rank, queue))) = heap.pop() {
-            let next = if plan.has_job(rank.1) || self.get_in(view, plan, pass, rank) {
-                shapes.next(queue, rank, self.cache.backlog.spec(view, rank.1))
-            } else {
-                shapes.next_smaller(view, &self.cache.backlog, queue, rank)
-            };
+            let next = self.try_queue(view, plan, pass, rank, queue);
             heap.extend(next.map(|next| Reverse((next, queue))));
         }
     }
 
+    /// Tries one job of a queue; the answer is the next of it that is worth trying.
+    fn try_queue(
+        &self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        pass: &mut Pass,
+        rank: Rank,
+        queue: ShapeQueue,
+    ) -> Option<Rank> {
+        let Cache { shapes, backlog, .. } = &self.cache;
+        let spec = backlog.spec(view, rank.1);
+        if plan.has_job(rank.1) {
+            return shapes.next(queue, rank, spec);
+        }
+        let id = match queue {
+            ShapeQueue::Shape(shape, count) if !self.misses_news() => Some((shape, count)),
+            ShapeQueue::Shape(..) | ShapeQueue::Roles => None,
+        };
+        let looking = Looking { rank, queue: id, spec };
+        let too_much = {
+            let Pass { reach, later, touched, stopped, .. } = &mut *pass;
+            let now = Now { view, order: &*self.order, free: plan.free(), stopped };
+            reach.too_much(&looking, &now, later.as_ref(), touched)
+        };
+        if let Some(mem) = too_much {
+            return shapes.next_below(view, backlog, queue, rank, mem);
+        }
+        if self.get_in(view, plan, pass, &looking) {
+            return shapes.next(queue, rank, spec);
+        }
+        shapes.next_smaller(view, backlog, queue, rank)
+    }
+
     /// Starts a job, or keeps room for it; tells whether it could.
-    fn get_in(&self, view: &View<'_>, plan: &mut Plan<'_>, pass: &mut Pass, rank: Rank) -> bool {
-        let spec = self.cache.backlog.spec(view, rank.1);
-        self.start_now(plan, pass, rank, spec) || self.take_place(view, plan, pass, rank, spec)
+    fn get_in(
+        &self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        pass: &mut Pass,
+        looking: &Looking<'_>,
+    ) -> bool {
+        let Looking { rank, spec, .. } = *looking;
+        self.start_now(plan, pass, rank, spec) || self.take_place(view, plan, pass, looking)
     }
 
     /// Starts a job on what is free, leaving alone what is kept for others.
@@ -106,6 +183,7 @@ impl Pipeline {
                 None => return false,
             },
         };
+        pass.touched.add(&placement);
         plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
         true
     }
@@ -137,94 +215,125 @@ impl Pipeline {
         view: &View<'_>,
         plan: &mut Plan<'_>,
         pass: &mut Pass,
-        rank: Rank,
-        spec: &JobSpec,
+        looking: &Looking<'_>,
     ) -> bool {
-        if pass.tried >= PREEMPTORS_PER_STEP_MAX {
-            return false;
-        }
-        pass.tried += 1;
-        let later = pass.later.get_or_insert_with(|| {
+        let mut later = pass.later.take().unwrap_or_else(|| {
             let mut later = std::mem::take(&mut pass.spare);
-            after_stops(view, plan, &mut later);
+            after_stops(view, &mut later, plan);
             later
         });
-        let short = match place_job(&*self.place, later, spec) {
+        let found = match place_job(&*self.place, &mut later, looking.spec) {
             Ok(claim) => {
                 later.book(&claim).expect("the rule chose free resources");
-                explain(view, plan, &rank, Reason::Preempting { victims: 0 });
-                return true;
+                Some((claim, Vec::new()))
             }
-            Err(short) => short,
+            Err(short) => self.find_victims(view, plan, pass, &mut later, looking, short),
         };
-        let runners = pass.runners.get_or_insert_with(|| self.runners(view, plan, rank));
-        let first = runners.partition_point(|runner| runner.rank.0 <= rank.0);
-        let fit_bound = FitBound::new(spec, short);
-        // The claim leaves all others their place.
-        let of_use = |runner: &&Runner| fit_bound.concerns(later, &runner.placement);
-        let of_use: Vec<&Runner> = runners[first..].iter().filter(of_use).collect();
-        let placements = of_use.iter().map(|runner| &*runner.placement);
-        if fit_bound.is_lost_without(later, &mut pass.without, placements) {
-            return false;
+        pass.later = Some(later);
+        let Some((claim, victims)) = found else { return false };
+        pass.touched.add(&claim);
+        for leaving in &victims {
+            plan.stop(leaving.lease.id, leaving.how()).expect("it runs, and there is memory");
+            pass.stopped.insert(leaving.lease.id);
+            pass.touched.add(&leaving.lease.placement);
         }
-        let Some((lifted, claim)) = self.lift_until_fit(later, &of_use, spec, fit_bound) else {
-            return false;
-        };
-        later.book(&claim).expect("the rule chose free resources");
-        let lifted = &of_use[of_use.len() - lifted..];
-        // The best of those lifted stay when the claim leaves them their place.
-        let gives_way = |runner: &&&Runner| later.keep(&runner.placement).is_err();
-        let victims: Vec<LeaseId> =
-            lifted.iter().filter(gives_way).map(|runner| runner.lease).collect();
-        runners.retain(|runner| !victims.contains(&runner.lease));
-        for lease in &victims {
-            plan.stop(*lease, StopHow::Checkpoint).expect("it runs");
-        }
-        explain(view, plan, &rank, Reason::Preempting { victims: victims.len() as u32 });
+        let victims = victims.len() as u32;
+        explain(view, plan, &looking.rank, Reason::Preempting { victims });
         true
     }
 
-    /// Lifts runners, last first, until the job fits; the answer is how many and where. When it
-    /// never fits, `later` is as before.
-    fn lift_until_fit(
+    /// Where a job finds room, and who leaves it; that is booked in `later`, which is as before
+    /// when there is none. Who is suspended leaves its GPUs but not its memory: where that is not
+    /// enough all are saved who can be.
+    fn find_victims<'v>(
         &self,
+        view: &View<'v>,
+        plan: &mut Plan<'_>,
+        pass: &mut Pass,
         later: &mut Capacity,
-        runners: &[&Runner],
-        spec: &JobSpec,
-        mut fit_bound: FitBound<'_>,
-    ) -> Option<(usize, Placement)> {
-        for (at, runner) in runners.iter().rev().enumerate() {
-            fit_bound.release(later, &runner.placement);
-            if fit_bound.is_worth_a_search(later)
-                && let Ok(claim) = place_job(&*self.place, later, spec)
-            {
-                return Some((at + 1, claim));
+        looking: &Looking<'_>,
+        short: Shortfall,
+    ) -> Option<(Placement, Vec<Leaving<'v>>)> {
+        if self.misses_news() {
+            if pass.searches == SEARCHES_PER_PASS_MAX {
+                return None;
             }
+            pass.searches += 1;
         }
-        for runner in runners {
-            later.book_again(&runner.placement);
+        for leave in [Leave::Cheaply, Leave::Entirely] {
+            let bound = FitBound::new(looking.spec, short);
+            let tried = match self.lift_until_fit(view, plan, pass, later, looking, (leave, bound))
+            {
+                Ok((claim, lifted)) => match make_way(plan, later, claim, lifted) {
+                    Ok(found) => return Some(found),
+                    Err(tried) => tried,
+                },
+                Err(tried) => tried,
+            };
+            if !tried.iter().any(|leaving| leaving.could_leave_more(view)) {
+                break;
+            }
         }
         None
     }
 
-    /// Running jobs that rank after one that waits, best first. Those behind it in the line have
-    /// no others to replace.
-    fn runners(&self, view: &View<'_>, plan: &Plan<'_>, after: Rank) -> Vec<Runner> {
-        let staying = view.leases().filter(|lease| !is_stopping(plan, lease));
-        let staying = staying.filter(|lease| view.may_preempt(lease));
-        let runners = staying.filter_map(|lease| {
-            let job = view.job(lease.job).expect("a lease belongs to a job");
-            let rank = (self.order.key(view, job), job.id);
-            let placement = &lease.placement;
-            (rank.0 > after.0).then(|| Runner {
-                rank,
-                lease: lease.id,
-                placement: Arc::clone(placement),
-            })
-        });
-        let mut runners: Vec<Runner> = runners.collect();
-        runners.sort_by_key(|runner| runner.rank);
-        runners
+    /// Lifts running jobs, last first, until one that waits fits; the answer is where, and who was
+    /// lifted. When it never fits, `later` is as before, and who was lifted is told if other ways
+    /// to leave could help.
+    fn lift_until_fit<'v>(
+        &self,
+        view: &View<'v>,
+        plan: &Plan<'_>,
+        pass: &mut Pass,
+        later: &mut Capacity,
+        looking: &Looking<'_>,
+        (leave, mut bound): (Leave, FitBound<'_>),
+    ) -> Result<(Placement, Vec<Leaving<'v>>), Vec<Leaving<'v>>> {
+        let (mut last, mut lifted) = (None, Vec::<Leaving<'v>>::new());
+        while let Some(runner) = pass.runners.last_before(view, &*self.order, last)
+            && runner.0.0 > looking.rank.0
+        {
+            last = Some(runner);
+            let lease = view.lease(runner.1).expect("a running job has a lease");
+            if is_stopping(plan, lease) || !bound.concerns(later, &lease.placement) {
+                continue;
+            }
+            let leaving = Leaving::begin(view, lease, leave, later, &mut bound);
+            let Some(leaving) = leaving else { continue };
+            lifted.push(leaving);
+            if bound.is_worth_a_search(later)
+                && let Ok(claim) = place_job(&*self.place, later, looking.spec)
+            {
+                return Ok((claim, lifted));
+            }
+            if lifted.len() == LIFTS_ON_TRIAL {
+                lifted.iter().rev().for_each(|leaving| leaving.come_back(later));
+                if self.is_lost(view, plan, pass, later, looking) {
+                    return Err(Vec::new());
+                }
+                lifted.iter().for_each(|leaving| leaving.leave_again(later));
+            }
+        }
+        lifted.iter().rev().for_each(|leaving| leaving.come_back(later));
+        let few = lifted.len() < LIFTS_ON_TRIAL;
+        let lost = few && self.is_lost(view, plan, pass, later, looking);
+        Err(if lost { Vec::new() } else { lifted })
+    }
+
+    /// Whether a job would not fit without all that rank after it; its queue remembers.
+    fn is_lost(
+        &self,
+        view: &View<'_>,
+        plan: &Plan<'_>,
+        pass: &mut Pass,
+        later: &Capacity,
+        looking: &Looking<'_>,
+    ) -> bool {
+        let Pass { reach, runners, stopped, touched, .. } = pass;
+        let now = Now { view, order: &*self.order, free: plan.free(), stopped };
+        let least = looking.queue.map(|(shape, _)| &self.cache.shapes.get(shape).least);
+        reach.is_lost(looking, least, &now, runners)
+            || reach.too_much(looking, &now, Some(later), touched).is_some()
     }
 }
 
@@ -233,9 +342,41 @@ fn is_stopping(plan: &Plan<'_>, lease: &Lease) -> bool {
     lease.stop.is_some() || plan.has_lease(lease.id)
 }
 
-fn after_stops(view: &View<'_>, plan: &Plan<'_>, later: &mut Capacity) {
+/// Books a claim, and has those leave whose place it takes; the best of those lifted stay when it
+/// leaves them theirs. When they cannot leave so, nobody does, and the answer is who would have.
+fn make_way<'v>(
+    plan: &mut Plan<'_>,
+    later: &mut Capacity,
+    claim: Placement,
+    lifted: Vec<Leaving<'v>>,
+) -> Result<(Placement, Vec<Leaving<'v>>), Vec<Leaving<'v>>> {
+    later.book(&claim).expect("the rule chose free resources");
+    let gives_way = |leaving: &Leaving<'_>| !leaving.may_stay(later);
+    let victims: Vec<Leaving<'_>> = lifted.into_iter().rev().filter(gives_way).collect();
+    // Memory that is about to be free is not free yet.
+    if plan.can_stop(victims.iter().map(|leaving| (leaving.lease, leaving.how()))) {
+        return Ok((claim, victims));
+    }
+    later.release(&claim);
+    victims.iter().for_each(|leaving| leaving.come_back(later));
+    Err(victims)
+}
+
+/// Stays that the plan has told to stop.
+fn told_to_stop(plan: &Plan<'_>) -> BTreeSet<LeaseId> {
+    let stops = plan.decisions().iter().filter_map(|decision| {
+        let Decision::Stop { lease, .. } = decision else { return None };
+        Some(*lease)
+    });
+    stops.collect()
+}
+
+/// What is free once those are gone that were told to stop, before or in this very plan.
+fn after_stops(view: &View<'_>, later: &mut Capacity, plan: &Plan<'_>) {
     later.clone_from(plan.free());
-    for lease in view.leases().filter(|lease| is_stopping(plan, lease)) {
+    let before = view.by_alarm().filter(|lease| lease.stop.is_some());
+    let now = told_to_stop(plan).into_iter().filter_map(|id| view.lease(id));
+    for lease in before.chain(now.filter(|lease| lease.stop.is_none())) {
         later.release(&lease.placement);
     }
 }

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::backlog::{Backlog, BacklogChanges, Rank};
+use super::reach::{QueueId, Wanted};
 use crate::capacity::Capacity;
 use crate::id::NodeId;
 use crate::job::{Demand, JobSpec};
 use crate::shapes::{Shape, Shapes};
+use crate::stage::{Place, Shortfall};
+use crate::units::Mib;
 use crate::view::View;
 
 /// Queues of jobs that ask for the same.
@@ -49,6 +52,16 @@ impl ShapeQueues {
             return;
         };
         self.shapes.remove(gang, (), rank);
+    }
+
+    pub(super) fn get(&self, id: usize) -> &Shape<(), Rank> {
+        self.shapes.get(id)
+    }
+
+    /// Whether jobs wait in a queue that asks for this.
+    pub(super) fn lives(&self, (id, count): QueueId, wanted: &Wanted) -> bool {
+        let shape = self.shapes.get(id);
+        shape.gangs.contains_key(&count) && shape.least == wanted.demand.coarse()
     }
 
     pub(super) fn get_mut(&mut self, id: usize) -> &mut Shape<(), Rank> {
@@ -109,7 +122,25 @@ impl ShapeQueues {
 
     /// The next job of a queue after one that started.
     pub(super) fn next(&self, queue: ShapeQueue, rank: Rank, spec: &JobSpec) -> Option<Rank> {
-        self.after(queue, rank, spec).next()
+        match queue {
+            ShapeQueue::Shape(id, count) => self.shapes.next((id, count), rank),
+            ShapeQueue::Roles => {
+                let after = (Bound::Excluded(rank), Bound::Unbounded);
+                self.roles.get(&roles_of(spec))?.range(after).next().copied()
+            }
+        }
+    }
+
+    /// The next job of a queue after one for which a search found too little.
+    pub(super) fn next_after_failure(
+        &mut self,
+        (view, backlog): (&View<'_>, &Backlog),
+        queue: QueueId,
+        failed: (Rank, Shortfall),
+        room: (&Capacity, &dyn Place),
+    ) -> Option<Rank> {
+        let mem = |rank: Rank| memory(view, backlog, rank);
+        self.shapes.next_after_failure(queue, failed, room, mem)
     }
 
     /// The next job of a queue after one that did not fit: one that asks for less memory.
@@ -120,23 +151,37 @@ impl ShapeQueues {
         queue: ShapeQueue,
         rank: Rank,
     ) -> Option<Rank> {
-        let spec = backlog.spec(view, rank.1);
-        let mem = match queue {
-            ShapeQueue::Shape(..) => spec.gangs[0].demand.mem,
-            ShapeQueue::Roles => return None,
-        };
-        self.after(queue, rank, spec)
-            .find(|next| backlog.spec(view, next.1).gangs[0].demand.mem < mem)
+        match queue {
+            ShapeQueue::Shape(..) => {
+                let mem = memory(view, backlog, rank);
+                self.next_below(view, backlog, queue, rank, mem)
+            }
+            ShapeQueue::Roles => None,
+        }
     }
 
-    fn after(&self, queue: ShapeQueue, rank: Rank, spec: &JobSpec) -> impl Iterator<Item = Rank> {
-        let jobs = match queue {
-            ShapeQueue::Shape(id, count) => self.shapes.get(id).gangs.get(&count),
-            ShapeQueue::Roles => self.roles.get(&roles_of(spec)),
-        };
-        let after = (Bound::Excluded(rank), Bound::Unbounded);
-        jobs.into_iter().flat_map(move |jobs| jobs.range(after).copied())
+    /// The next job of a queue with one role that asks for less than so much memory.
+    pub(super) fn next_below(
+        &self,
+        view: &View<'_>,
+        backlog: &Backlog,
+        queue: ShapeQueue,
+        rank: Rank,
+        most: Mib,
+    ) -> Option<Rank> {
+        match queue {
+            ShapeQueue::Shape(id, count) => {
+                let mem = |rank: Rank| memory(view, backlog, rank);
+                self.shapes.next_below((id, count), rank, most, mem)
+            }
+            ShapeQueue::Roles => None,
+        }
     }
+}
+
+/// Memory that a task of a job with one role asks for.
+fn memory(view: &View<'_>, backlog: &Backlog, rank: Rank) -> Mib {
+    backlog.spec(view, rank.1).gangs[0].demand.mem
 }
 
 fn roles_of(spec: &JobSpec) -> Box<[(Demand, u32)]> {

@@ -5,13 +5,14 @@ use crate::ability::Abilities;
 use crate::capacity::Refusal;
 use crate::cluster::{Layout, Power};
 use crate::decision::{StopHow, StopWhy};
-use crate::event::Event;
-use crate::id::{DeviceId, JobId, LeaseId, NodeId};
+use crate::event::{Event, Outcome};
+use crate::id::{DeviceId, Features, JobId, LeaseId, NodeId};
 use crate::reason::Reason;
 use crate::stage::{Shortfall, place_job};
 use crate::state::ClusterState;
+use crate::suspend::SuspendCost;
 use crate::testkit::*;
-use crate::units::{Span, Time};
+use crate::units::{Mib, Span, Time};
 
 /// Job 0 runs on the first of two nodes with two GPUs, job 1 is being stopped on the second; jobs 2
 /// to 4 wait.
@@ -284,4 +285,81 @@ fn a_policy_is_woken_at_the_earliest_time_that_lies_ahead() {
         plan.wake_at(secs(8));
     });
     assert_eq!(text, "wake at 8\n");
+}
+
+/// Jobs 0 and 1 run on a node whose memory holds what one of them has on its GPU.
+fn suspendable() -> ClusterState {
+    let mut world = World::of("2 mem 1500");
+    let features = Features::SUSPENDS;
+    world.step(0, vec![Event::FeaturesChanged { node: NodeId(0), features }], vec![]);
+    world.set_abilities(0, |abilities| abilities.suspend = Some(SuspendCost::default()));
+    world.submit(0, 0, &["gpus 1 saves never", "gpus 1 saves 900", "gpus 1"]);
+    world.run(1, 0, whole(0, &[0]));
+    world.run(1, 1, whole(0, &[1]));
+    world.state().clone()
+}
+
+#[test]
+fn the_best_way_to_preempt_is_taken_as_far_as_there_is_memory() {
+    let text = plan(&suspendable(), |plan| {
+        assert_eq!(plan.preempt(LeaseId(1)), Ok(StopHow::Suspend));
+        assert_eq!(plan.free().node(NodeId(0)).mem, Mib(500));
+        // It cannot be saved, and there is no memory left for it.
+        assert_eq!(plan.preempt(LeaseId(0)), Err(PlanError::Kept(LeaseId(0))));
+        assert_eq!(plan.preempt(LeaseId(1)), Err(PlanError::Lease(LeaseId(1))));
+        assert_eq!(plan.preempt(LeaseId(9)), Err(PlanError::Lease(LeaseId(9))));
+    });
+    assert_eq!(text, "stop lease1: Suspend, Preempted\n");
+    let text = plan(&suspendable(), |plan| {
+        assert_eq!(plan.preempt(LeaseId(0)), Ok(StopHow::Suspend));
+        assert_eq!(plan.preempt(LeaseId(1)), Ok(StopHow::Checkpoint));
+    });
+    assert_eq!(text.lines().count(), 2);
+}
+
+#[test]
+fn whether_all_can_be_stopped_is_told_beforehand() {
+    let state = suspendable();
+    let lease = |id: u32| state.lease(LeaseId(id)).unwrap();
+    plan(&state, |plan| {
+        assert!(plan.can_stop([(lease(0), StopHow::Suspend)].into_iter()));
+        let both = [(lease(0), StopHow::Suspend), (lease(1), StopHow::Suspend)];
+        assert!(!plan.can_stop(both.into_iter()));
+        assert!(plan.can_stop([(lease(1), StopHow::Checkpoint)].into_iter()));
+        assert_eq!(plan.free().node(NodeId(0)).mem, Mib(1500));
+    });
+}
+
+#[test]
+fn a_suspended_job_that_goes_on_frees_memory_for_the_next_plan() {
+    let mut world = World::of("2 mem 1500");
+    let features = Features::SUSPENDS;
+    world.step(0, vec![Event::FeaturesChanged { node: NodeId(0), features }], vec![]);
+    world.set_abilities(0, |abilities| abilities.suspend = Some(SuspendCost::default()));
+    world.submit(0, 0, &["gpus 1 mem 300 saves never", "cores 1 mem 600"]);
+    let mut own = whole(0, &[0]);
+    own.parts[0].mem = Mib(300);
+    world.run(1, 0, own);
+    world.step(
+        2,
+        vec![],
+        vec![Act::new(|_, plan| {
+            plan.preempt(LeaseId(0)).unwrap();
+        })],
+    );
+    world.step(3, vec![stopped(0, Outcome::Suspended, 1, 0)], vec![]);
+    let mut large = cpu(0, 1);
+    large.parts[0].mem = Mib(600);
+    let taken = Err(PlanError::Taken(Refusal::Mem(NodeId(0))));
+    plan(world.state(), |plan| {
+        // What is free only becomes less while a policy thinks.
+        assert_eq!(plan.start(JobId(1), large.clone()), taken);
+        assert_eq!(plan.start(JobId(0), whole(0, &[0])), Ok(LeaseId(1)));
+        assert_eq!(plan.free().node(NodeId(0)).mem, Mib(200));
+        assert_eq!(plan.start(JobId(1), large.clone()), taken);
+    });
+    world.step(4, vec![], vec![Act::Start(0, whole(0, &[0]))]);
+    plan(world.state(), |plan| {
+        assert_eq!(plan.start(JobId(1), large), Ok(LeaseId(2)));
+    });
 }

@@ -8,8 +8,8 @@ use crate::decision::{Decision, StopHow, StopWhy};
 use crate::id::{DeviceId, LeaseId, NodeId};
 use crate::job::{Ending, Phase};
 use crate::limits::STOP_TIMEOUT;
-use crate::placement::{Placement, Stop};
-use crate::units::{Span, Time};
+use crate::placement::{Lease, Placement, Stop};
+use crate::units::Time;
 use crate::watch::Watch;
 
 impl ClusterState {
@@ -48,19 +48,21 @@ impl ClusterState {
             self.alarms.remove(&(alarm, id));
         }
         self.must_stop.remove(&id);
-        let now = self.now;
+        if how == StopHow::Suspend && !self.lease(id).is_some_and(Lease::is_suspending) {
+            self.park(id);
+        }
+        let lease = self.lease(id).expect("the lease has not ended");
+        let (now, patience) = (self.now, self.stop_patience(lease, how));
         let lease = self.leases.get_mut(id.0).expect("the lease has not ended");
         let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
-        let save = match how {
-            StopHow::Checkpoint => job.spec.checkpoint.save,
-            StopHow::Kill => Span::ZERO,
-        };
         let asked = lease.stop.map_or(0, |stop| stop.asked) + 1;
+        self.stopping += usize::from(lease.stop.is_none());
         // The first reason stays: a preemption that has to be asked for twice is still one.
         let why = lease.stop.map_or(why, |stop| stop.why);
-        let deadline = now + save + STOP_TIMEOUT;
+        let deadline = now + patience + STOP_TIMEOUT;
         lease.stop = Some(Stop { how, why, asked, deadline });
         self.alarms.insert((deadline, id));
+        self.journal.push(Change::Rescheduled(id));
         if !matches!(job.phase, Phase::Stopping(_)) {
             job.phase = Phase::Stopping(id);
             job.phase_since = now;
@@ -77,22 +79,23 @@ impl ClusterState {
         }
         self.unlink_nodes(id, &lease.placement);
         self.link_nodes(id, placement);
+        self.journal.push(Change::Rescheduled(id));
         self.charge(lease.job, &before.placement, false);
         self.charge(lease.job, placement, true);
         self.settle_lease(&lease);
         self.note_service(&lease);
         let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
-        let rate = self.believed_rate(job, placement);
+        let (rate, checkpoint) = (self.believed_rate(job, placement), job.spec.checkpoint);
+        let (seen, done) = lease.believed_work(checkpoint, self.now);
         if lease.expected_end != Time::NEVER {
-            let left = lease.expected_end.since(self.now).work_at(lease.rate);
+            let left = checkpoint.work_in(done, lease.expected_end.since(seen), lease.rate);
             self.by_end.remove(&(lease.expected_end, id));
-            lease.expected_end = self.now + left.at(rate);
+            lease.expected_end = seen + checkpoint.time_for(done, left, rate);
             self.by_end.insert((lease.expected_end, id));
         }
         // What was done at the old rate is settled before the new one counts.
         if lease.started.is_some() {
-            let done = lease.believed_done(self.now).saturating_sub(lease.base);
-            lease.progress = Some((self.now, done));
+            lease.progress = Some((seen, done));
         }
         lease.rate = rate;
         lease.since = self.now;
@@ -117,11 +120,12 @@ impl ClusterState {
 
     fn set_power(&mut self, id: NodeId, power: Power, watch: &mut dyn Watch) {
         let node = &mut self.nodes[id.index()];
-        assert!(node.leases.is_empty(), "{id:?} is switched while in use");
+        assert!(node.is_empty(), "{id:?} is switched while in use");
         assert_ne!(power, Power::On, "{id:?}: only the executor can say that a node is on");
         node.power = power;
         let usable = node.usable();
         self.capacity.set_usable(id, usable);
+        self.journal.push(Change::Closed(id));
         watch.node_changed(self.now, self, &self.nodes[id.index()]);
     }
 }

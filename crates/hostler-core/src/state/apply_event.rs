@@ -15,7 +15,7 @@ use crate::job::{Ending, Estimate, Job, JobSpec, Ledger, Phase};
 use crate::limits::{
     DEVICES_PER_NODE_MAX, MODELS_MAX, NODES_MAX, PACKED_FAILURES_MAX, START_FAILURES_MAX,
 };
-use crate::placement::{Lease, Placement};
+use crate::placement::{Lease, Part, Placement};
 use crate::profile::Profile;
 use crate::reason::Reason;
 use crate::units::{Milli, Pace, Rate, Span, Time};
@@ -73,6 +73,8 @@ impl ClusterState {
             Event::Paused { job, until } => self.paused(*job, *until),
             Event::Started { lease } => self.started(*lease),
             Event::StartFailed { lease } => self.start_failed(*lease, watch),
+            Event::SuspendRefused { lease } => self.suspend_refused(*lease),
+            Event::SuspendedLost { job } => self.suspended_lost(*job),
             Event::Progress { lease, done, idle } => self.progress(*lease, *done, *idle),
             Event::Checkpointed { lease, done } => self.checkpointed(*lease, *done),
             Event::Stopped { lease, outcome, done, lost } => {
@@ -111,7 +113,7 @@ impl ClusterState {
         }
     }
 
-    fn stale_unless(&mut self, live: bool) {
+    pub(super) fn stale_unless(&mut self, live: bool) {
         self.stale_events += u64::from(!live);
     }
 
@@ -150,6 +152,7 @@ impl ClusterState {
             power: Power::On,
             first_device: DeviceId(self.next_device),
             leases: Vec::new(),
+            parked: Vec::new(),
             retired: false,
             kept: None,
         };
@@ -165,6 +168,9 @@ impl ClusterState {
         self.note_change();
         let usable = self.nodes[id.index()].usable();
         self.capacity.set_usable(id, usable);
+        if !usable {
+            self.journal.push(Change::Closed(id));
+        }
     }
 
     fn node_down(&mut self, id: NodeId, watch: &mut dyn Watch) {
@@ -178,13 +184,16 @@ impl ClusterState {
             let lease = self.lease(lease_id).expect("a node names live leases");
             let down = |node: NodeId| self.node(node).health == Health::Down;
             if lease.placement.parts.iter().all(|part| down(part.node)) {
+                let job = lease.job;
                 self.write_off(lease_id);
+                self.unpark(job);
                 self.interrupted(lease_id, StopWhy::NodeFailed, watch);
             } else if lease.stop.is_none() {
                 // Tasks of the gang may still run elsewhere: they stay booked until they stopped.
                 self.must_stop.insert(lease_id, StopWhy::NodeFailed);
             }
         }
+        self.lose_parked_on(id);
         watch.node_changed(self.now, self, &self.nodes[id.index()]);
     }
 
@@ -229,8 +238,8 @@ impl ClusterState {
     /// Nobody is left to report: what was believed done and is not safe counts as lost.
     fn write_off(&mut self, id: LeaseId) {
         let lease = self.leases.get(id.0).expect("the lease has not ended");
-        let done = lease.believed_done(self.now);
         let job = self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job");
+        let done = lease.believed_done(job.spec.checkpoint, self.now);
         job.ledger.lost_work += done.saturating_sub(job.ledger.done);
     }
 
@@ -269,6 +278,7 @@ impl ClusterState {
             gates: Gates::default(),
             started: false,
             cancelled: false,
+            parked: None,
             share_accounts: None,
         };
         self.note_change();
@@ -331,6 +341,7 @@ impl ClusterState {
         self.stale_unless(live);
         if let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
             self.alarms.insert((alarm, id));
+            self.journal.push(Change::Rescheduled(id));
         }
         if let Some(job) = self.lease(id).filter(|_| live).map(|lease| lease.job) {
             self.settle_started(job);
@@ -351,6 +362,9 @@ impl ClusterState {
             }
             let recounted = |span: Span| span.recounted(old, new);
             job.ledger.done = recounted(job.ledger.done);
+            if let Some(parked) = &mut job.parked {
+                parked.done = recounted(parked.done);
+            }
             if let Some(estimate) = &mut job.estimate {
                 estimate.run = recounted(estimate.run);
                 estimate.spread = recounted(estimate.spread);
@@ -374,6 +388,7 @@ impl ClusterState {
         for (id, rate) in rates {
             self.leases.get_mut(id.0).expect("it runs").rate = rate;
             self.refresh_expected_end(id);
+            self.journal.push(Change::Slipped(id));
         }
     }
 
@@ -381,6 +396,7 @@ impl ClusterState {
         match self.lease(id) {
             // A stop may have crossed with the failure: nothing runs either way.
             Some(lease) if lease.started.is_none() => {
+                self.write_off(id);
                 self.interrupted(id, StopWhy::NoAnswer, watch);
             }
             Some(_) | None => self.stale_events += 1,
@@ -393,7 +409,13 @@ impl ClusterState {
         self.stale_unless(live);
         if live {
             let lease = self.leases.get_mut(id.0).expect("looked up above");
+            let job = self.jobs.get(lease.job.0).expect("a lease belongs to a job");
+            let believed = |lease: &Lease| lease.believed_done(job.spec.checkpoint, now);
+            let before = believed(lease);
             lease.progress = Some((now, done));
+            if believed(lease) < before {
+                self.journal.push(Change::Slipped(id));
+            }
             // As if what is in the accounts already had come that much later.
             lease.settled = lease.settled + idle.saturating_sub(lease.idle);
             lease.idle = idle;
@@ -423,16 +445,42 @@ impl ClusterState {
             return;
         };
         let job_id = lease.job;
+        if outcome == Outcome::Suspended {
+            return self.left_gpus(id, done, watch);
+        }
         let job = self.jobs.get_mut(job_id.0).expect("a lease belongs to a job");
         job.ledger.done = job.ledger.done.max(done);
         job.ledger.lost_work += lost;
+        // Its processes are gone, whatever was planned with them.
+        self.unpark(job_id);
         let ending = match outcome {
             Outcome::Finished => Ending::Finished,
             Outcome::Failed => Ending::Failed,
-            Outcome::Interrupted => return self.interrupted(id, StopWhy::NodeFailed, watch),
+            Outcome::Interrupted | Outcome::Suspended => {
+                return self.interrupted(id, StopWhy::NodeFailed, watch);
+            }
         };
         self.end_lease(id, watch);
         self.finish(job_id, ending, watch);
+    }
+
+    /// The processes of a stay wait in memory, unless a node of them is gone by now.
+    fn left_gpus(&mut self, id: LeaseId, done: Span, watch: &mut dyn Watch) {
+        let lease = self.lease(id).expect("looked up before");
+        let (job_id, placement) = (lease.job, Arc::clone(&lease.placement));
+        let down = |part: &Part| self.node(part.node).health == Health::Down;
+        let gone = placement.parts.iter().any(down);
+        let job = self.jobs.get_mut(job_id.0).expect("a lease belongs to a job");
+        if job.parked.is_none() {
+            // Nobody asked for it, and there is nowhere to go on.
+            job.ledger.lost_work += done.saturating_sub(job.ledger.done);
+        }
+        self.pin(job_id, done);
+        self.interrupted(id, StopWhy::NodeFailed, watch);
+        if gone {
+            self.lose_parked(job_id, Reason::NodeFailed);
+        }
+        self.evict();
     }
 
     /// Ends a stay that did not come to its own end. `otherwise` tells why when nobody asked.
@@ -446,7 +494,9 @@ impl ClusterState {
         match why {
             StopWhy::Preempted | StopWhy::LeaseEnded => {
                 job.ledger.preemptions += 1;
-                self.requeue(lease.job, Reason::Preempted);
+                let parked = job.parked.is_some();
+                let reason = if parked { Reason::Suspended } else { Reason::Preempted };
+                self.requeue(lease.job, reason);
             }
             StopWhy::Cancelled => self.finish(lease.job, Ending::Cancelled, watch),
             StopWhy::TimeLimit => self.finish(lease.job, Ending::TimedOut, watch),
@@ -469,7 +519,10 @@ impl ClusterState {
         };
         job.estimate = Some(estimate);
         match job.lease() {
-            Some(lease) => self.refresh_expected_end(lease),
+            Some(lease) => {
+                self.refresh_expected_end(lease);
+                self.journal.push(Change::Slipped(lease));
+            }
             None => self.requeue_if_pending(id),
         }
     }
@@ -488,13 +541,16 @@ impl ClusterState {
         let end = match job.estimate {
             Some(estimate) => {
                 let left = estimate.run.saturating_sub(lease.base + done);
-                seen + left.at(lease.rate)
+                seen + job.spec.checkpoint.time_for(done, left, lease.rate)
             }
             None => Time::NEVER,
         };
-        self.by_end.remove(&(lease.expected_end, id));
-        lease.expected_end = end;
-        self.by_end.insert((end, id));
+        let before = std::mem::replace(&mut lease.expected_end, end);
+        if before != end {
+            self.by_end.remove(&(before, id));
+            self.by_end.insert((end, id));
+            self.journal.push(Change::Rescheduled(id));
+        }
     }
 }
 

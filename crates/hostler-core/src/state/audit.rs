@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ClusterState;
-use crate::id::{DeviceId, LeaseId};
+use crate::id::{DeviceId, JobId, LeaseId};
 use crate::job::Phase;
 use crate::units::Milli;
 
@@ -15,9 +15,14 @@ impl ClusterState {
         let pending: BTreeSet<_> =
             self.jobs.iter().filter(|job| job.phase == Phase::Pending).map(|job| job.id).collect();
         assert_eq!(self.pending, pending, "the pending index is off");
+        let in_rounds = self.jobs.iter().filter(|job| job.share_accounts.is_some());
+        let in_rounds: BTreeSet<JobId> = in_rounds.map(|job| job.id).collect();
+        assert_eq!(self.in_rounds, in_rounds, "the index of jobs with accounts is off");
         let by_end: BTreeSet<_> =
             self.leases.iter().map(|lease| (lease.expected_end, lease.id)).collect();
         assert_eq!(self.by_end, by_end, "the index of expected ends is off");
+        let stopping = self.leases.iter().filter(|lease| lease.stop.is_some()).count();
+        assert_eq!(self.stopping, stopping, "the count of stops is off");
         for lease in self.leases.iter() {
             let job = self.job(lease.job).expect("a lease belongs to a job");
             assert_eq!(job.lease(), Some(lease.id), "{:?} and its lease disagree", job.id);
@@ -42,6 +47,13 @@ impl ClusterState {
     fn audit_bookings(&self) {
         let mut on_node: BTreeMap<_, (u32, u32, BTreeSet<LeaseId>)> = BTreeMap::new();
         let mut on_device: BTreeMap<_, [u32; 2]> = BTreeMap::new();
+        let mut parked: BTreeMap<_, BTreeSet<JobId>> = BTreeMap::new();
+        for job in self.jobs.iter() {
+            for part in job.parked.iter().flat_map(|parked| &parked.memory.parts) {
+                on_node.entry(part.node).or_default().1 += part.mem.0;
+                parked.entry(part.node).or_default().insert(job.id);
+            }
+        }
         for lease in self.leases.iter() {
             for part in &lease.placement.parts {
                 let (cpu, mem, leases) = on_node.entry(part.node).or_default();
@@ -55,6 +67,8 @@ impl ClusterState {
                 }
             }
         }
+        let all: BTreeSet<JobId> = parked.values().flatten().copied().collect();
+        assert_eq!(self.parked, all, "the index of suspended jobs is off");
         for device in (0..self.next_device).map(DeviceId) {
             let held = on_device.get(&device).copied().unwrap_or_default();
             assert_eq!(self.device_held[device.index()], held, "{device:?}: held is off");
@@ -69,6 +83,9 @@ impl ClusterState {
             assert_eq!(free.features, node.spec.features, "{:?}: its features are off", node.id);
             let kept: BTreeSet<_> = node.leases.iter().copied().collect();
             assert_eq!(kept, leases, "{:?}: its leases are off", node.id);
+            let suspended: BTreeSet<_> = node.parked.iter().copied().collect();
+            let parked = parked.remove(&node.id).unwrap_or_default();
+            assert_eq!(suspended, parked, "{:?}: its suspended jobs are off", node.id);
             let first = node.first_device.0;
             let booked = on_device
                 .range(node.first_device..)

@@ -3,7 +3,7 @@
 //! A cache that missed something (it is new, or the journal was cut) starts anew from the state,
 //! so the journal never decides anything.
 
-use crate::id::{JobId, NodeId};
+use crate::id::{JobId, LeaseId, NodeId};
 use crate::limits::JOURNAL_MAX;
 
 /// A change that matters to a cache.
@@ -13,8 +13,16 @@ pub enum Change {
     Queued(JobId),
     /// The job waits no more.
     Unqueued(JobId),
+    /// A stay of the job is over.
+    Ended(JobId),
     /// More is free on the node than before.
     Freed(NodeId),
+    /// More is left of a running job than was believed: it may rank after what it did.
+    Slipped(LeaseId),
+    /// A running job is believed to end at another time than before.
+    Rescheduled(LeaseId),
+    /// The node may take no new jobs, other than before.
+    Closed(NodeId),
 }
 
 /// The changes since the last question.

@@ -21,6 +21,9 @@ impl ClusterState {
         watch: &mut dyn Watch,
     ) {
         let now = self.now;
+        let parked = self.unpark(job_id);
+        // What it lacked was asked for; it holds all that it held before.
+        let placement = parked.as_ref().map_or(placement, |parked| &parked.placement);
         if let Err(refusal) = self.capacity.book(placement) {
             panic!("{id:?} of {job_id:?} books what is taken: {refusal}");
         }
@@ -28,9 +31,15 @@ impl ClusterState {
         assert_eq!(job.phase, Phase::Pending, "{job_id:?} starts while it is not waiting");
         let rate = self.believed_rate(job, placement);
         let again = job.ledger.first_start.is_some();
-        let load = if again { job.spec.checkpoint.load } else { Span::ZERO };
-        let expected_end = match job.remaining() {
-            Some(remaining) => now + load + remaining.at(rate),
+        let load = match (&parked, again) {
+            (Some(_), _) => self.back_time(job, placement),
+            (None, true) => job.spec.checkpoint.load,
+            (None, false) => Span::ZERO,
+        };
+        let base = parked.as_ref().map_or(job.ledger.done, |parked| parked.done);
+        let left = job.estimate.map(|estimate| estimate.run.saturating_sub(base));
+        let expected_end = match left {
+            Some(left) => now + load + job.spec.checkpoint.time_for(Span::ZERO, left, rate),
             None => Time::NEVER,
         };
         let lease = Lease {
@@ -43,15 +52,17 @@ impl ClusterState {
             expected_end,
             rate,
             load,
-            base: job.ledger.done,
+            base,
+            resumes: parked.as_ref().map(|parked| parked.lease),
             progress: None,
             settled: now,
             idle: Span::ZERO,
             stop: None,
+            stays: false,
         };
         let job = self.jobs.get_mut(job_id.0).expect("the job is not over");
         job.ledger.waited += now.since(job.phase_since);
-        job.ledger.restarts += u32::from(again);
+        job.ledger.restarts += u32::from(again && parked.is_none());
         job.ledger.first_start.get_or_insert(now);
         job.phase = Phase::Starting(id);
         job.phase_since = now;
@@ -80,7 +91,9 @@ impl ClusterState {
             self.alarms.remove(&(alarm, id));
         }
         self.must_stop.remove(&id);
+        self.stopping -= usize::from(lease.stop.is_some());
         self.unlink_nodes(id, &lease.placement);
+        self.journal.push(Change::Ended(lease.job));
         self.charge(lease.job, &lease.placement, false);
         self.settle_lease(&lease);
         self.note_service(&lease);
@@ -114,6 +127,7 @@ impl ClusterState {
     pub(super) fn finish(&mut self, job_id: JobId, ending: Ending, watch: &mut dyn Watch) {
         let mut over = vec![(job_id, ending)];
         while let Some((id, ending)) = over.pop() {
+            self.unpark(id);
             let Some(mut job) = self.jobs.remove(id.0) else { continue };
             if self.pending.remove(&id) {
                 self.journal.push(Change::Unqueued(id));

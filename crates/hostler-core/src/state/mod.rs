@@ -10,6 +10,7 @@ mod audit;
 mod gates;
 mod journal;
 mod lease;
+mod parking;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ use crate::capacity::Capacity;
 use crate::cluster::{GpuModel, Health, Node, Tenant};
 use crate::decision::StopWhy;
 use crate::id::{DeviceId, GroupId, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
-use crate::job::{Job, JobSpec};
+use crate::job::{Job, JobSpec, Phase};
 use crate::limits::{STOP_ATTEMPTS_MAX, UNSAVED_STAY_MIN, USES_SEEN_MIN};
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
@@ -61,6 +62,8 @@ pub struct ClusterState {
     /// Devices that are divided in hardware slices: known apart from what is free, too.
     divided: BTreeSet<DeviceId>,
     pending: BTreeSet<JobId>,
+    /// Jobs for which memory of nodes is booked because they are suspended, or are to be.
+    parked: BTreeSet<JobId>,
     by_end: BTreeSet<(Time, LeaseId)>,
     /// Starts that wait for their confirmation, oldest first; entries may be settled already.
     starting: VecDeque<(Time, LeaseId)>,
@@ -68,6 +71,8 @@ pub struct ClusterState {
     alarms: BTreeSet<(Time, LeaseId)>,
     /// Leases that must end whatever the policy says.
     must_stop: BTreeMap<LeaseId, StopWhy>,
+    /// Number of leases that were told to stop.
+    stopping: usize,
     gates: GateBook,
     windows: WindowBook,
     /// By tenant.
@@ -81,6 +86,8 @@ pub struct ClusterState {
     wake_at: Option<Time>,
     asked_at: Option<Time>,
     turns: Turns,
+    /// Jobs that rounds keep something of.
+    in_rounds: BTreeSet<JobId>,
     policy_fault: Option<PolicyFault>,
     stale_events: u64,
     next_device: u32,
@@ -216,6 +223,11 @@ impl ClusterState {
         self.jobs.iter()
     }
 
+    /// Jobs that are not over from a number on, by id.
+    pub fn jobs_from(&self, id: JobId) -> impl Iterator<Item = &Job> {
+        self.jobs.numbered_from(id.0).map(|(_, job)| job)
+    }
+
     /// Number of jobs that are not over.
     pub fn job_count(&self) -> usize {
         self.jobs.len()
@@ -236,9 +248,25 @@ impl ClusterState {
         self.leases.len()
     }
 
+    /// Number of leases that were told to stop and have not ended.
+    pub fn stopping(&self) -> usize {
+        self.stopping
+    }
+
     /// Jobs that wait and that nothing holds back, in order of submission.
     pub fn pending(&self) -> &BTreeSet<JobId> {
         &self.pending
+    }
+
+    /// Whether memory of nodes is taken by jobs that are suspended, or are about to be.
+    pub fn keeps_suspended(&self) -> bool {
+        !self.parked.is_empty()
+    }
+
+    /// Jobs that wait suspended and that nothing holds back, by id.
+    pub fn suspended(&self) -> impl Iterator<Item = &Job> {
+        let jobs = self.parked.iter().filter_map(|id| self.job(*id));
+        jobs.filter(|job| job.phase == Phase::Pending)
     }
 
     /// Leases by believed end, soonest first.
@@ -355,18 +383,30 @@ impl ClusterState {
         [alarm, start].into_iter().flatten().min()
     }
 
-    /// Whether a stay may be ended in favour of others. A job that cannot be saved loses all that
-    /// it did, so it is left alone unless the operator allows for that loss, and then each of its
-    /// stays is at least twice as long as all that it lost before.
+    /// Whether a stay may be ended in favour of others, one way or another.
     pub fn may_preempt(&self, lease: &Lease) -> bool {
+        self.may_stop_for_good(lease) || self.parking(lease).is_some()
+    }
+
+    /// Whether the processes of a stay may be ended in favour of others. A job that cannot be saved
+    /// loses all that it did, so it is left alone unless the operator allows for that loss, and
+    /// then it does at least twice as much each time as it lost before. Who is about to go on from
+    /// memory is left alone as well: what it has there is saved nowhere.
+    pub fn may_stop_for_good(&self, lease: &Lease) -> bool {
+        if lease.is_resuming() {
+            return false;
+        }
         let Some(job) = self.job(lease.job).filter(|job| job.spec.checkpoint.never) else {
             return true;
         };
-        let (Some(started), lost) = (lease.started, job.ledger.lost_work) else { return true };
-        let ran = self.now.since(started);
-        let long_enough = ran >= UNSAVED_STAY_MIN.max(Span(lost.0.saturating_mul(2)));
+        let (Some(started), before) = (lease.started, job.ledger.lost_work) else { return true };
+        let stays = self.now.since(started) >= UNSAVED_STAY_MIN;
+        // What it did in stays that were suspended is in its memory, too.
+        let done = lease.believed_done(job.spec.checkpoint, self.now);
+        let lost = done.saturating_sub(job.ledger.done);
+        let enough = stays && lost >= Span(before.0.saturating_mul(2));
         let most = self.abilities.lost_work_max;
-        long_enough && most.is_some_and(|most| lost + ran <= most)
+        enough && most.is_some_and(|most| before + lost <= most)
     }
 
     /// Whether a stop was asked for often enough, and the executor will say itself what became of
@@ -423,14 +463,9 @@ impl ClusterState {
         if parts.clone().all(same_rack) { Reach::Rack } else { Reach::Cluster }
     }
 
-    /// Believed speed of a job at a placement, without neighbours: that of its slowest task, less
-    /// what its own saves take. Where it is believed not to fit, the least there is.
+    /// Believed speed of a job at a placement while it works, without neighbours: that of its
+    /// slowest task. Where it is believed not to fit, the least there is.
     pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {
-        job.spec.checkpoint.slowed(self.rate_at_work(job, placement))
-    }
-
-    /// The same while it works.
-    fn rate_at_work(&self, job: &Job, placement: &Placement) -> Rate {
         let profile = job.spec.profile.and_then(|key| self.profiles.get(&key));
         let Some(profile) = profile else {
             return Rate::FULL;

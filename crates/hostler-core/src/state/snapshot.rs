@@ -12,7 +12,7 @@ use crate::cluster::{GpuModel, Health, Layout, Node, Power, Tenant};
 use crate::decision::StopWhy;
 use crate::id::{DeviceId, GroupId, JobId, LeaseId, ProfileKey, TenantId, WindowId};
 use crate::job::{Job, Phase};
-use crate::placement::Lease;
+use crate::placement::{Lease, Placement};
 use crate::profile::Profile;
 use crate::table::IdWindow;
 use crate::units::Time;
@@ -116,6 +116,8 @@ impl ClusterState {
         }
         let pending = snapshot.jobs.iter().filter(|job| job.phase == Phase::Pending);
         state.pending = pending.map(|job| job.id).collect();
+        let in_rounds = snapshot.jobs.iter().filter(|job| job.share_accounts.is_some());
+        state.in_rounds = in_rounds.map(|job| job.id).collect();
         let jobs = snapshot.jobs.into_iter().map(|job| (job.id.0, job));
         state.jobs = IdWindow::restore(snapshot.next_job, jobs);
         let leases = snapshot.leases.into_iter().map(|lease| (lease.id.0, lease));
@@ -140,6 +142,7 @@ impl ClusterState {
 
     fn restore_node(&mut self, mut node: Node) {
         node.leases.clear();
+        node.parked.clear();
         let (health, power) = (node.health, node.power);
         // Every node was up when it joined, and the index remembers how large it was.
         (node.health, node.power) = (Health::Up, Power::On);
@@ -159,9 +162,13 @@ impl ClusterState {
             self.capacity.book_again(&lease.placement);
             self.link_nodes(lease.id, &lease.placement);
             self.by_end.insert((lease.expected_end, lease.id));
+            self.stopping += usize::from(lease.stop.is_some());
             if let Some(alarm) = self.alarm_of(&lease) {
                 self.alarms.insert((alarm, lease.id));
             }
         }
+        let parked = |job: &Job| Some((job.id, job.parked.as_ref()?.memory.clone()));
+        let parked: Vec<(JobId, Placement)> = self.jobs.iter().filter_map(parked).collect();
+        parked.iter().for_each(|(job, memory)| self.hold_memory(*job, memory, true));
     }
 }

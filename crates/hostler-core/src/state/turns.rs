@@ -1,6 +1,6 @@
 //! Shares of time inside the state: the accounts of what solvers wanted and what rounds gave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,11 @@ impl ClusterState {
         account.copied().unwrap_or_default()
     }
 
+    /// The accounts of a job by itself, by model; what is missing is empty.
+    pub fn own_accounts(&self, job: JobId) -> &[Account] {
+        self.share_accounts(job).map_or(&[], |own| &own.accounts)
+    }
+
     /// Accounts of pairs that are not empty, by team and model.
     pub fn pair_accounts(&self) -> impl Iterator<Item = (Team, ModelId, Account)> {
         self.turns.pairs.iter().map(|((team, model), account)| (*team, *model, *account))
@@ -93,7 +98,16 @@ impl ClusterState {
 
     /// What rounds keep of a job that is not over, made when there is nothing yet.
     fn share_accounts_mut(&mut self, job: JobId) -> Option<&mut ShareAccounts> {
-        Some(self.jobs.get_mut(job.0)?.share_accounts.get_or_insert_default())
+        let kept = &mut self.jobs.get_mut(job.0)?.share_accounts;
+        if kept.is_none() {
+            self.in_rounds.insert(job);
+        }
+        Some(kept.get_or_insert_default())
+    }
+
+    /// Jobs that rounds keep something of, by id: all others have no share.
+    pub fn in_rounds(&self) -> &BTreeSet<JobId> {
+        &self.in_rounds
     }
 
     fn account_mut(&mut self, team: Team, model: ModelId) -> Option<&mut Account> {
@@ -180,16 +194,24 @@ impl ClusterState {
 
     /// Gives turns in the round that goes on.
     pub(super) fn take_turns(&mut self, turns: &[Turn]) {
-        let round = self.turns.round.as_ref().expect("turns are given in a round");
-        let (number, began) = (round.number, round.began);
-        let runs = |job: JobId| self.jobs.get(job.0).is_some_and(|job| job.lease().is_some());
-        // Turns of jobs that do not run change no account, and the begin of a round settled all.
-        if began < self.now && turns.iter().any(|turn| turn.team.members().any(runs)) {
-            self.settle();
-        }
+        let number = self.turns.round.as_ref().expect("turns are given in a round").number;
         for turn in turns {
-            turn.team.members().for_each(|job| self.set_turn(job, number, *turn));
+            for job in turn.team.members() {
+                self.settle_job(job);
+                self.set_turn(job, number, *turn);
+            }
         }
+    }
+
+    /// Puts the time of a job's lease up to now into its account: a turn may give it another.
+    fn settle_job(&mut self, job: JobId) {
+        let lease = self.jobs.get(job.0).and_then(Job::lease).and_then(|id| self.leases.get(id.0));
+        let Some(lease) = lease.filter(|lease| lease.settled < self.now) else { return };
+        let (id, key, time) = (lease.id, self.account_key(lease), self.now.since(lease.settled));
+        if let Some(key) = key {
+            self.credit(key, time);
+        }
+        self.leases.get_mut(id.0).expect("looked up above").settled = self.now;
     }
 
     fn set_turn(&mut self, job: JobId, number: u64, turn: Turn) {
@@ -208,8 +230,9 @@ impl ClusterState {
     pub(super) fn solved(&mut self, based_on: u64, solution: &Solution) {
         self.settle();
         let elapsed = self.turns.solved.map_or(Span::ZERO, |(at, _)| self.now.since(at));
-        let jobs = self.jobs.iter_mut().filter_map(|job| job.share_accounts.as_deref_mut());
-        for own in jobs {
+        for id in &self.in_rounds {
+            let job = self.jobs.get_mut(id.0);
+            let Some(own) = job.and_then(|job| job.share_accounts.as_deref_mut()) else { continue };
             own.accounts.iter_mut().for_each(|account| account.close(elapsed));
             own.solve_record = None;
         }
@@ -236,11 +259,16 @@ impl ClusterState {
     /// Puts the time of every lease up to now into its account.
     fn settle(&mut self) {
         let now = self.now;
-        let mut credits = Vec::with_capacity(self.leases.len());
-        for lease in self.leases.iter() {
-            credits.extend(self.account_key(lease).map(|key| (key, now.since(lease.settled))));
+        // A solution and the round that goes by it come at one instant.
+        let open = self.leases.iter().filter(|lease| lease.settled != now);
+        let settle = |lease: &Lease| (self.account_key(lease), now.since(lease.settled));
+        let credits: Vec<_> = open.map(settle).collect();
+        if credits.is_empty() {
+            return;
         }
-        credits.into_iter().for_each(|(key, time)| self.credit(key, time));
+        for (key, time) in credits {
+            key.into_iter().for_each(|key| self.credit(key, time));
+        }
         self.leases.iter_mut().for_each(|lease| lease.settled = now);
     }
 
@@ -259,6 +287,7 @@ impl ClusterState {
     pub(super) fn forget_turns(&mut self, job: &Job) {
         self.note_change();
         let id = job.id;
+        self.in_rounds.remove(&id);
         if !self.turns.pairs.is_empty() {
             self.turns.pairs.retain(|(team, _), _| !team.has(id));
         }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use super::{Change, ClusterState};
 use crate::decision::StopWhy;
 use crate::id::{JobId, NodeId, WindowId};
+use crate::job::Job;
+use crate::reason::Reason;
 use crate::units::{Span, Time};
 use crate::window::{Kept, Stay, Window};
 
@@ -120,26 +122,34 @@ impl ClusterState {
         times.filter(|at| *at != Time::NEVER).min()
     }
 
-    /// Whoever runs on a node that is wanted now has to leave.
-    fn evict(&mut self) {
+    /// Whoever runs on a node that is wanted now has to leave, and what waits in its memory is
+    /// lost: it could not go on before the window is over, and takes room from those it is for.
+    pub(super) fn evict(&mut self) {
         let begun = self.windows().filter(|(_, window)| window.evicts && window.from <= self.now);
         let nodes = begun.flat_map(|(id, window)| window.nodes.iter().map(move |node| (id, *node)));
-        let mut leaving = Vec::new();
+        let (mut leaving, mut lost) = (Vec::new(), Vec::new());
         for (window, node) in nodes {
             // Where another window goes on, those whom it is for stay; not beyond a deadline.
             let first = self.node(node).kept.is_some_and(|kept| kept.window == window);
             let endless = self.windows.windows[&window].until == Time::NEVER;
+            let invited =
+                |job: &Job| job.spec.gangs.iter().all(|gang| gang.demand.window == Some(window));
             for lease in self.node(node).leases.iter().filter(|_| first || endless) {
                 let lease = self.lease(*lease).expect("a node names live leases");
                 let job = self.job(lease.job).expect("a lease belongs to a job");
-                let invited = job.spec.gangs.iter().all(|gang| gang.demand.window == Some(window));
-                if !invited && lease.stop.is_none() {
+                if !invited(job) && lease.stop.is_none() {
                     leaving.push(lease.id);
                 }
             }
+            let parked = self.node(node).parked.iter().filter(|_| first || endless);
+            let parked = parked.filter_map(|job| self.job(*job));
+            // Whoever still leaves its GPUs is looked at when it has.
+            let waiting = parked.filter(|job| job.lease().is_none() && !invited(job));
+            lost.extend(waiting.map(|job| job.id));
         }
         for lease in leaving {
             self.must_stop.entry(lease).or_insert(StopWhy::Evicted);
         }
+        lost.into_iter().for_each(|job| self.lose_parked(job, Reason::Evicted));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn asks(text: &str) -> JobSpec {
             "cores" => role.demand.cpu = Milli(number(value) * 1000),
             "mem" => role.demand.mem = Mib(number(value)),
             "window" => role.demand.window = Some(WindowId(number(value))),
-            "needs" => role.demand.needs = Features(number(value)),
+            "needs" => role.demand.needs = Features(number(value).into()),
             "near" => role.demand.locality = locality(value),
             "on" => {
                 let models = numbers(value).map(|id| ModelSet::one(ModelId(id)));
@@ -59,8 +59,10 @@ fn of_job(spec: &mut JobSpec, word: &str, value: &str) {
         "lasts" => spec.user_estimate = span(),
         "limit" => spec.time_limit = span(),
         "saves" if value == "never" => spec.checkpoint.never = true,
+        "saves" if value == "unsuspended" => spec.checkpoint.no_suspend = true,
         "saves" => spec.checkpoint.save = span().unwrap(),
         "loads" => spec.checkpoint.load = span().unwrap(),
+        "every" => spec.checkpoint.every = span().unwrap(),
         "elastic" => {
             let (min, max) = pair();
             spec.elastic = Some(Elastic { min: number(min), max: number(max) });
@@ -119,7 +121,7 @@ pub(crate) fn nodes(text: &str) -> Vec<NodeSpec> {
                 "rack" => spec.rack = value,
                 "cores" => spec.cpu = Milli(value * 1000),
                 "mem" => spec.mem = Mib(value),
-                "features" => spec.features = Features(value),
+                "features" => spec.features = Features(value.into()),
                 _ => panic!("a node has no `{word}`"),
             }
         }

@@ -40,6 +40,8 @@ pub fn machine(said: &MachineOverrides, gpus: &Gpus, daemon: &str) -> Machine {
         abilities: [image::ABILITY, stream::ABILITY].map(str::to_owned).into(),
         runtimes: Vec::new(),
         unusable_runtimes: Vec::new(),
+        cannot_suspend: String::new(),
+        untried: false,
     }
 }
 

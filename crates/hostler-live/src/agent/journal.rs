@@ -1,5 +1,6 @@
 //! The leases that an agent ever took on, in one file that only grows: `+7` taken on, `-7` over,
-//! `^7` over are all up to 7 that are not named.
+//! `+7=3` taken on with the tasks that were started for 3, `^7` over are all up to 7 that are not
+//! named.
 //!
 //! One file makes any number of leases safe with one sync. When it is opened, and when it has grown
 //! long, it is written anew without what is long over.
@@ -27,8 +28,16 @@ pub struct Journal {
     file: File,
     /// Lines that were added since it was written anew.
     lines: usize,
+    known: Known,
+}
+
+/// What a journal says.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Known {
     /// True while held.
     leases: BTreeMap<LeaseId, bool>,
+    /// Shims of leases that are held and go on with the tasks of others.
+    shims: BTreeMap<LeaseId, LeaseId>,
     /// All up to this one that are not named are over.
     mark: Option<LeaseId>,
 }
@@ -41,19 +50,50 @@ impl Journal {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => String::new(),
             Err(fault) => return Err(fault),
         };
-        let (mut leases, mut mark) = parse(&text);
-        prune(&mut leases, &mut mark);
-        let file = write_anew(path, &show(&leases, mark))?;
-        Ok(Journal { path: path.to_owned(), file, lines: 0, leases, mark })
+        let mut known = Known::parse(&text);
+        known.prune();
+        let file = write_anew(path, &known.show())?;
+        Ok(Journal { path: path.to_owned(), file, lines: 0, known })
     }
 
-    fn write(&mut self, lease: LeaseId, held: bool) -> io::Result<()> {
-        let sign = if held { '+' } else { '-' };
+    fn write(&mut self, lines: &[Line]) -> io::Result<()> {
         // One write, and a newline first: half a line of a full disk spoils no other.
-        self.file.write_all(format!("\n{sign}{}\n", lease.0).as_bytes())?;
-        self.leases.insert(lease, held);
-        self.lines += 1;
+        let text = lines.iter().fold(String::from("\n"), |text, line| text + &line.show());
+        self.file.write_all(text.as_bytes())?;
+        lines.iter().for_each(|line| self.known.take(*line));
+        self.lines += lines.len();
         Ok(())
+    }
+}
+
+/// One line of the file.
+#[derive(Clone, Copy, Debug)]
+enum Line {
+    Held(LeaseId, Option<LeaseId>),
+    Over(LeaseId),
+    Mark(LeaseId),
+}
+
+impl Line {
+    fn parse(line: &str) -> Option<Line> {
+        let lease = |digits: &str| digits.parse().ok().map(LeaseId);
+        let rest = line.get(1..)?;
+        match (line.get(..1)?, rest.split_once('=')) {
+            ("+", None) => Some(Line::Held(lease(rest)?, None)),
+            ("+", Some((held, shim))) => Some(Line::Held(lease(held)?, Some(lease(shim)?))),
+            ("-", None) => Some(Line::Over(lease(rest)?)),
+            ("^", None) => Some(Line::Mark(lease(rest)?)),
+            _ => None,
+        }
+    }
+
+    fn show(self) -> String {
+        match self {
+            Line::Held(lease, None) => format!("+{}\n", lease.0),
+            Line::Held(lease, Some(shim)) => format!("+{}={}\n", lease.0, shim.0),
+            Line::Over(lease) => format!("-{}\n", lease.0),
+            Line::Mark(lease) => format!("^{}\n", lease.0),
+        }
     }
 }
 
@@ -73,33 +113,43 @@ fn write_anew(path: &Path, text: &str) -> io::Result<File> {
 
 impl LeaseDisk for Journal {
     fn held(&self) -> Vec<LeaseId> {
-        self.leases.iter().filter(|(_, held)| **held).map(|(lease, _)| *lease).collect()
+        let leases = self.known.leases.iter();
+        leases.filter(|(_, held)| **held).map(|(lease, _)| *lease).collect()
     }
 
     fn is_forgotten(&self, lease: LeaseId) -> bool {
-        match self.leases.get(&lease) {
+        match self.known.leases.get(&lease) {
             Some(held) => !held,
-            None => self.mark.is_some_and(|mark| lease <= mark),
+            None => self.known.mark.is_some_and(|mark| lease <= mark),
         }
     }
 
     fn last(&self) -> Option<LeaseId> {
-        self.leases.keys().next_back().copied().max(self.mark)
+        self.known.leases.keys().next_back().copied().max(self.known.mark)
     }
 
     fn accept(&mut self, lease: LeaseId) -> io::Result<()> {
-        self.write(lease, true)
+        self.write(&[Line::Held(lease, None)])
+    }
+
+    fn shim_of(&self, lease: LeaseId) -> LeaseId {
+        self.known.shims.get(&lease).copied().unwrap_or(lease)
+    }
+
+    fn carry_on(&mut self, lease: LeaseId, of: LeaseId) -> io::Result<()> {
+        let shim = self.shim_of(of);
+        self.write(&[Line::Held(lease, Some(shim)), Line::Over(of)])
     }
 
     fn forget(&mut self, lease: LeaseId) -> io::Result<()> {
-        self.write(lease, false)?;
-        if self.leases.len() > 2 * OVER_MAX {
-            prune(&mut self.leases, &mut self.mark);
+        self.write(&[Line::Over(lease)])?;
+        if self.known.leases.len() > 2 * OVER_MAX {
+            self.known.prune();
         }
         if self.lines > LINES_MAX {
             // The long one serves as well until there is room for another.
             self.lines = 0;
-            if let Ok(file) = write_anew(&self.path, &show(&self.leases, self.mark)) {
+            if let Ok(file) = write_anew(&self.path, &self.known.show()) {
                 self.file = file;
             }
         }
@@ -111,36 +161,47 @@ impl LeaseDisk for Journal {
     }
 }
 
-fn parse(text: &str) -> (BTreeMap<LeaseId, bool>, Option<LeaseId>) {
-    let (mut leases, mut mark) = (BTreeMap::new(), None);
-    // A line without its end may have lost digits.
-    for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-        let lease = |digits: &str| digits.parse().ok().map(LeaseId);
-        match (line.get(..1), line.get(1..).and_then(lease)) {
-            (Some("+"), Some(lease)) => _ = leases.insert(lease, true),
-            (Some("-"), Some(lease)) => _ = leases.insert(lease, false),
-            (Some("^"), Some(lease)) => mark = Some(lease),
-            _ => {}
+impl Known {
+    fn parse(text: &str) -> Known {
+        let mut known = Known::default();
+        // A line without its end may have lost digits.
+        let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        lines.filter_map(Line::parse).for_each(|line| known.take(line));
+        known
+    }
+
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Held(lease, shim) => {
+                self.leases.insert(lease, true);
+                self.shims.extend(shim.map(|shim| (lease, shim)));
+            }
+            Line::Over(lease) => {
+                self.leases.insert(lease, false);
+                self.shims.remove(&lease);
+            }
+            Line::Mark(lease) => self.mark = Some(lease),
         }
     }
-    (leases, mark)
-}
 
-fn show(leases: &BTreeMap<LeaseId, bool>, mark: Option<LeaseId>) -> String {
-    let mark = mark.map(|lease| format!("^{}\n", lease.0)).unwrap_or_default();
-    let line = |(lease, held): (&LeaseId, &bool)| {
-        format!("{}{}\n", if *held { '+' } else { '-' }, lease.0)
-    };
-    leases.iter().map(line).fold(mark, |text, line| text + &line)
-}
+    fn show(&self) -> String {
+        let line = |(lease, held): (&LeaseId, &bool)| match held {
+            true => Line::Held(*lease, self.shims.get(lease).copied()),
+            false => Line::Over(*lease),
+        };
+        let lines = self.mark.map(Line::Mark).into_iter().chain(self.leases.iter().map(line));
+        lines.map(Line::show).collect()
+    }
 
-/// Replaces the oldest leases that are over by the mark.
-fn prune(leases: &mut BTreeMap<LeaseId, bool>, mark: &mut Option<LeaseId>) {
-    let over: Vec<LeaseId> = leases.iter().filter(|(_, held)| !**held).map(|(id, _)| *id).collect();
-    let Some(excess) = over.len().checked_sub(OVER_MAX) else { return };
-    for lease in over.into_iter().take(excess) {
-        leases.remove(&lease);
-        *mark = (*mark).max(Some(lease));
+    /// Replaces the oldest leases that are over by the mark.
+    fn prune(&mut self) {
+        let over = self.leases.iter().filter(|(_, held)| !**held).map(|(lease, _)| *lease);
+        let over: Vec<LeaseId> = over.collect();
+        let Some(excess) = over.len().checked_sub(OVER_MAX) else { return };
+        for lease in over.into_iter().take(excess) {
+            self.leases.remove(&lease);
+            self.mark = self.mark.max(Some(lease));
+        }
     }
 }
 
@@ -171,11 +232,25 @@ mod tests {
     fn a_torn_line_and_what_is_long_over_are_left_out() {
         let mut text: String = (0..5000).map(|id| format!("+{id}\n\n-{id}\n")).collect();
         text += "+9000\n-90";
-        let (mut leases, mut mark) = parse(&text);
-        prune(&mut leases, &mut mark);
-        assert_eq!(mark, Some(LeaseId(903)));
-        assert_eq!(leases.get(&LeaseId(9000)), Some(&true));
-        assert_eq!(leases.get(&LeaseId(90)), None);
-        assert_eq!(parse(&show(&leases, mark)), (leases, mark));
+        let mut known = Known::parse(&text);
+        known.prune();
+        assert_eq!(known.mark, Some(LeaseId(903)));
+        assert_eq!(known.leases.get(&LeaseId(9000)), Some(&true));
+        assert_eq!(known.leases.get(&LeaseId(90)), None);
+        assert_eq!(Known::parse(&known.show()), known);
+    }
+
+    #[test]
+    fn who_goes_on_with_the_tasks_of_another_is_known_to_the_next_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path).unwrap();
+        journal.accept(LeaseId(3)).unwrap();
+        journal.carry_on(LeaseId(5), LeaseId(3)).unwrap();
+        journal.carry_on(LeaseId(9), LeaseId(5)).unwrap();
+        let again = Journal::open(&path).unwrap();
+        assert_eq!(again.held(), [LeaseId(9)]);
+        assert_eq!(again.shim_of(LeaseId(9)), LeaseId(3));
+        assert!(again.is_forgotten(LeaseId(3)) && again.is_forgotten(LeaseId(5)));
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD};
 use rustix::process::{Gid, Uid};
 use tokio::process::{Child, Command};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 
 use hostler_core::id::LeaseId;
@@ -71,8 +71,8 @@ pub(super) struct Launcher {
     /// Last words of shims.
     pub log: File,
     pub jobs: JobSettings,
-    /// What runs images here.
-    pub runtimes: Vec<Found>,
+    /// What runs images here, once that is known.
+    pub runtimes: watch::Receiver<Option<Vec<Found>>>,
     /// Whether there is a device for each GPU.
     pub has_devices: bool,
     pub cgroup: Option<PathBuf>,
@@ -85,6 +85,10 @@ impl Launcher {
     pub async fn launch(self: Arc<Launcher>, order: StartOrder, woken: Arc<Notify>) {
         let lease = order.lease;
         let launcher = self.clone();
+        if !order.image.is_empty() {
+            // Whoever would say it may be gone: then nothing runs images here.
+            let _ = self.runtimes.clone().wait_for(Option::is_some).await;
+        }
         let spawned = tokio::task::spawn_blocking(move || launcher.spawn(order)).await;
         match spawned.map_err(io::Error::other).and_then(|inner| inner) {
             Ok(child) => self.watch(lease, Some(child), woken).await,
@@ -213,8 +217,9 @@ impl Launcher {
     ) -> io::Result<Container> {
         let uid = user.map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
         let images = self.data.images(uid);
+        let runtimes = self.runtimes.borrow().clone().unwrap_or_default();
         let mut container =
-            Container::of(order, &self.runtimes, &self.jobs.images.args, images.clone())?;
+            Container::of(order, &runtimes, &self.jobs.images.args, images.clone())?;
         container.has_devices = self.has_devices;
         give(&images, user)?;
         FOLDERS.iter().try_for_each(|name| give(&images.join(name), user))?;

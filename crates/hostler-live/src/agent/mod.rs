@@ -31,6 +31,7 @@ mod shell;
 pub mod shim;
 mod shims;
 mod streams;
+mod suspending;
 pub mod user;
 
 use std::fs::{File, OpenOptions};
@@ -41,20 +42,24 @@ use std::sync::Arc;
 
 use rustix::fs::FlockOperation;
 use rustix::process::geteuid;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
-use self::core::AgentCore;
+use self::core::{AgentCore, AgentInput};
 use self::discover::MachineOverrides;
 use self::folder::DataFolder;
 use self::gpus::Gpus;
+use self::image::Found;
 use self::journal::Journal;
 use self::launch::Launcher;
-use self::shell::{INBOX_MAX, Shell};
+use self::shell::{INBOX_MAX, Incoming, Shell};
 use self::streams::Streams;
+use crate::image::Runtime;
+use crate::wire::Programs;
 
 pub use connect::{Daemon, DaemonError};
 pub use launch::JobSettings;
+pub use suspending::Suspending;
 
 /// Bytes of the last words of shims that are kept over a start: they rarely say anything.
 const SHIMS_LOG_BYTES_MAX: u64 = 1 << 20;
@@ -73,6 +78,8 @@ pub struct AgentOptions {
     pub jobs: JobSettings,
     /// Whether jobs that share a GPU are kept apart by MPS.
     pub share_gpus: bool,
+    /// Whether jobs are suspended.
+    pub suspend: Suspending,
 }
 
 /// Why an agent ended.
@@ -129,7 +136,7 @@ pub enum AgentError {
 /// Runs an agent until the daemon refuses it. Dropping the future stops it and leaves its jobs
 /// running: the next agent on the same data folder takes them over.
 pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
-    let AgentOptions { daemon, data: path, said, gpus, jobs, share_gpus } = options;
+    let AgentOptions { daemon, data: path, said, gpus, jobs, share_gpus, suspend } = options;
     let cannot = |fault| AgentError::Data { path: path.clone(), fault };
     let data = DataFolder::open(&path).map_err(cannot)?;
     let taken = || AgentError::Taken { path: path.clone() };
@@ -140,22 +147,12 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
     let mut machine = discover::machine(&said, &gpus, &format!("{}:{}", daemon.host, daemon.port));
     machine.instance = Some(data.instance().map_err(cannot)?);
     machine.abilities.extend(jobs.users.ability());
-    let found = image::find(&jobs.images.programs, &std::env::var("PATH").unwrap_or_default());
-    let user = jobs.users.any();
-    let uid = user.as_ref().map_or_else(|| geteuid().as_raw(), |user| user.uid);
-    let (args, things) = (jobs.images.args.clone(), data.images(uid));
-    // It takes a second, in which the clocks of this thread should go on.
-    let tried = move || image::try_out(found, &args, &things, user.as_ref());
-    let tried = tokio::task::spawn_blocking(tried).await;
-    let (found, unusable) = tried.unwrap_or_else(|fault| {
-        tracing::error!(%fault, "programs that run images could not be tried");
-        Default::default()
-    });
-    unusable.iter().for_each(|why| tracing::warn!("{why}"));
-    machine.runtimes = found.iter().map(image::Found::runtime).collect();
-    machine.unusable_runtimes = unusable;
+    suspend.offer(&gpus, &mut machine);
+    machine.untried = !jobs.images.programs.is_empty();
     tracing::info!(?machine, "agent");
     let (inbox, incoming) = mpsc::channel(INBOX_MAX);
+    let (known, runtimes) = watch::channel((!machine.untried).then(Vec::new));
+    let _trial = Aborts(tokio::spawn(try_programs(&jobs, &data, known, inbox.clone())));
     let streams = Streams::new(daemon.clone());
     let listening = shims::listen(&data.agent_socket(), inbox.clone(), streams.arrivals());
     let _shims = Aborts(listening.map_err(cannot)?);
@@ -167,7 +164,7 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
         data,
         log,
         jobs,
-        runtimes: found,
+        runtimes,
         has_devices: !matches!(gpus, Gpus::Fake(_)),
         cgroup,
         mps_pipes,
@@ -185,6 +182,42 @@ pub async fn run(options: AgentOptions) -> Result<(), AgentError> {
         fault = shell.run(first, incoming) => fault,
         fault = connect::keep(daemon, inbox) => fault,
     })
+}
+
+/// Finds the programs that run images, tries them out and tells which do. It may take a while, in
+/// which other jobs are run and those with an image wait.
+fn try_programs(
+    jobs: &JobSettings,
+    data: &DataFolder,
+    known: watch::Sender<Option<Vec<Found>>>,
+    inbox: mpsc::Sender<Incoming>,
+) -> impl Future<Output = ()> + use<> {
+    let user = jobs.users.any();
+    let uid = user.as_ref().map_or_else(|| geteuid().as_raw(), |user| user.uid);
+    let (settings, things) = (jobs.images.clone(), data.images(uid));
+    async move {
+        if settings.programs.is_empty() {
+            return;
+        }
+        let trial = move || {
+            let path = std::env::var("PATH").unwrap_or_default();
+            let found = image::find(&settings.programs, &path);
+            image::try_out(found, &settings.args, &things, user.as_ref())
+        };
+        let tried = tokio::task::spawn_blocking(trial).await;
+        let (found, unusable) = tried.unwrap_or_else(|fault| {
+            tracing::error!(%fault, "programs that run images could not be tried");
+            Default::default()
+        });
+        unusable.iter().for_each(|why| tracing::warn!("{why}"));
+        let runtimes: Vec<Runtime> = found.iter().map(Found::runtime).collect();
+        tracing::info!(?runtimes, "images");
+        // The launcher first: the daemon may send a job with an image at once.
+        known.send_replace(Some(found));
+        let tried = AgentInput::Tried(Programs { runtimes, unusable });
+        // An agent that has ended does not care.
+        let _ = inbox.send(Incoming::Happened(tried)).await;
+    }
 }
 
 /// Finds out before the first job whether jobs can come to where they run.

@@ -18,6 +18,8 @@ pub struct Process {
     pub started: u64,
     /// Whether it has ended and only waits to be read off.
     pub ended: bool,
+    /// Whether it was stopped and does nothing until it is continued.
+    pub stopped: bool,
 }
 
 /// One process, if it is there.
@@ -92,6 +94,16 @@ pub fn sockets(pid: u32) -> BTreeSet<u64> {
     entries.filter_map(|entry| number(entry.ok()?)).collect()
 }
 
+/// Whether a process has a GPU open, as far as it may be looked at.
+pub fn holds_gpu(pid: u32) -> bool {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    entries.flatten().any(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        let number = target.to_str().and_then(|path| path.strip_prefix("/dev/nvidia"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    })
+}
+
 /// Sends a signal; one to a process that is gone goes nowhere.
 pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
@@ -115,6 +127,7 @@ fn parse(pid: u32, stat: &str) -> Option<Process> {
         session: number(3)?,
         started: fields.get(19)?.parse().ok()?,
         ended: matches!(*fields.first()?, "Z" | "X"),
+        stopped: *fields.first()? == "T",
     })
 }
 
@@ -126,8 +139,9 @@ mod tests {
     fn a_name_with_brackets_does_not_shift_the_fields() {
         let stat = "42 (a) b) S 7 42 40 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 12345 1000 5";
         let seen = parse(42, stat).unwrap();
-        let (parent, session, started, ended) = (7, 40, 12345, false);
-        assert_eq!(seen, Process { pid: 42, parent, session, started, ended });
+        let (parent, session, started) = (7, 40, 12345);
+        let (ended, stopped) = (false, false);
+        assert_eq!(seen, Process { pid: 42, parent, session, started, ended, stopped });
     }
 
     #[test]

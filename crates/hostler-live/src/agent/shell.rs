@@ -70,8 +70,10 @@ impl Shell {
         streams: Streams,
     ) -> Shell {
         let (shims, watched) = (BTreeMap::new(), BTreeMap::new());
-        let mut over = folders(&launcher.data.path().join("leases"));
-        core.held().for_each(|report| _ = over.remove(&report.lease));
+        let leases = launcher.data.path().join("leases");
+        drop_dangling(&leases);
+        let mut over = folders(&leases);
+        core.shims().for_each(|shim| _ = over.remove(&shim));
         // An agent that died just after it forgot a lease left its environment here.
         over.iter().for_each(|lease| tidy(&launcher.data.lease(*lease), None));
         Shell { core, launcher, session: None, shims, watched, over, room, streams }
@@ -162,6 +164,16 @@ impl Shell {
                     let _ = shim.try_send(ToShim::Stop(StopTold { how, grace_ms }));
                 }
             }
+            AgentEffect::Resume { lease, now_for } => {
+                // Its output is asked for by either number.
+                let link = self.launcher.data.lease(now_for);
+                if now_for != lease && !link.path().exists() {
+                    let _ = std::os::unix::fs::symlink(lease.0.to_string(), link.path());
+                }
+                if let Some(shim) = self.shims.get(&lease) {
+                    let _ = shim.try_send(ToShim::Resume { now_for });
+                }
+            }
             AgentEffect::StillAlive(alive) => {
                 let path = self.launcher.data.alive();
                 // A full disk is no reason to end jobs: the old file has room for the new value.
@@ -228,7 +240,11 @@ fn tell_ages(message: &mut FromAgent) {
     let reports = match message {
         FromAgent::Hello { held, .. } => held.as_mut_slice(),
         FromAgent::Report(report) => std::slice::from_mut(report),
-        FromAgent::Beat { .. } | FromAgent::Progress { .. } | FromAgent::Output { .. } => &mut [],
+        FromAgent::Beat { .. }
+        | FromAgent::Programs(_)
+        | FromAgent::SuspendRefused { .. }
+        | FromAgent::Progress { .. }
+        | FromAgent::Output { .. } => &mut [],
     };
     for report in reports {
         if let Stage::Ended { notes, .. } = &mut report.stage {
@@ -272,11 +288,22 @@ impl Read {
     }
 }
 
-/// Leases that have a folder.
+/// Leases that have a folder of their own, and not that of the one that they went on from.
 pub(super) fn folders(path: &Path) -> BTreeSet<LeaseId> {
     let Ok(entries) = std::fs::read_dir(path) else { return BTreeSet::new() };
     let number = |name: std::ffi::OsString| name.to_str()?.parse().ok().map(LeaseId);
-    entries.filter_map(|entry| number(entry.ok()?.file_name())).collect()
+    let own = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    own.filter_map(|entry| number(entry.file_name())).collect()
+}
+
+/// Removes second names of folders that are gone.
+fn drop_dangling(path: &Path) {
+    let Ok(entries) = std::fs::read_dir(path) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_symlink() && !path.exists() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Lets other tasks go on elsewhere while this one waits for the disk, where there is an elsewhere.

@@ -74,6 +74,7 @@ async fn follow(
     loop {
         let (FromShim::Stands { lease, .. }
         | FromShim::Progress { lease, .. }
+        | FromShim::SuspendRefused { lease, .. }
         | FromShim::OutputLost { lease, .. }
         | FromShim::Stream { lease, .. }) = message;
         if known.replace(lease).is_none() {
@@ -108,6 +109,10 @@ fn incoming(message: FromShim) -> Option<Incoming> {
         FromShim::Progress { lease, progress } => {
             let super::shim::Progress { step, total, saved } = progress;
             Incoming::Happened(AgentInput::Progress { lease, step, total, saved })
+        }
+        FromShim::SuspendRefused { lease, fault } => {
+            tracing::warn!(lease = lease.0, fault, "a job cannot be suspended");
+            Incoming::Happened(AgentInput::SuspendRefused { lease, fault })
         }
         FromShim::OutputLost { lease, fault } => Incoming::OutputLost { lease, fault },
         FromShim::Stream { .. } => return None,

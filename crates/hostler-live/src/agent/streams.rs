@@ -242,7 +242,7 @@ async fn carry_port(socket: Socket, stream: TcpStream, lease: LeaseId) {
     let _ = stream.set_nodelay(true);
     let (reader, mut writer) = stream.into_split();
     let (mut sink, mut source) = socket.split();
-    let opened = Frame::Opened(Opened { lease, offset: 0, terminal: false });
+    let opened = Frame::Opened(Opened { lease, offset: 0, terminal: false, room: None });
     if sink.send(Message::binary(opened.to_bytes())).await.is_err() {
         return;
     }

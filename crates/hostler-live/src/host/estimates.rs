@@ -6,10 +6,12 @@
 
 use hostler_core::event::Event;
 use hostler_core::id::{GroupId, ModelId, ModelSet, TenantId};
+use hostler_core::limits::MODELS_MAX;
 use hostler_core::predict::{EstimateSource, Predict, UserEstimate};
-use hostler_core::units::Span;
+use hostler_core::units::{Span, Time};
+use hostler_predict::evaluate::{self, Past};
 use hostler_predict::trained::{ModelFile, Names, Trained};
-use hostler_predict::{CartRun, Features, Learner, Lesson, MedianRun};
+use hostler_predict::{BlendRun, CartRun, Features, Learner, Lesson, MedianRun};
 
 use super::Desk;
 use super::request::spec_of;
@@ -30,10 +32,13 @@ impl Experience {
     /// Whether there is what a policy wants to go by.
     pub(super) fn check(&self, source: EstimateSource) -> Result<(), String> {
         match source {
-            EstimateSource::User | EstimateSource::Median | EstimateSource::Cart => Ok(()),
+            EstimateSource::User
+            | EstimateSource::Median
+            | EstimateSource::Cart
+            | EstimateSource::Blend => Ok(()),
             EstimateSource::Oracle => Err("invalid `estimate`: nobody knows the true run times \
                                            of jobs that run for real; name `user`, \
-                                           `median`, `cart` or `trained`, as in \
+                                           `median`, `cart`, `blend` or `trained`, as in \
                                            `sjf:estimate=user`"
                 .to_owned()),
             EstimateSource::Trained if self.model.is_some() => Ok(()),
@@ -69,6 +74,7 @@ impl Desk {
             EstimateSource::User => Box::new(UserEstimate),
             EstimateSource::Median => Box::new(self.taught(MedianRun::default())),
             EstimateSource::Cart => Box::new(self.taught(CartRun::default())),
+            EstimateSource::Blend => Box::new(self.taught(BlendRun::default())),
             EstimateSource::Trained => Box::new(self.trained()),
             EstimateSource::Oracle => unreachable!("a policy that asks for it is refused"),
         };
@@ -99,20 +105,23 @@ impl Desk {
     fn taught<Taught: Learner>(&mut self, mut learner: Taught) -> Taught {
         let lessons = std::mem::take(&mut self.experience.lessons);
         self.add_groups(lessons.iter().map(|lesson| &lesson.group));
-        let names = self.names();
+        let mut names = self.names();
+        name_strangers(&mut names, &lessons);
         let skipped = lessons.len().saturating_sub(LESSONS_MAX);
-        for lesson in &lessons[skipped..] {
-            learner.learn(&features_of(&names, lesson), lesson.run);
-        }
+        let elsewhere = lessons[skipped..].iter().map(|lesson| {
+            let &Lesson { submitted, ended, run, .. } = lesson;
+            Past { features: features_of(&names, lesson), submitted, ended, run }
+        });
+        let mut elsewhere: Vec<Past> = elsewhere.collect();
+        elsewhere.sort_by_key(|past| past.submitted);
         self.experience.lessons = lessons;
-        for (features, run) in self.own_lessons() {
-            learner.learn(&features, run);
-        }
+        evaluate::teach(&mut learner, &elsewhere);
+        evaluate::teach(&mut learner, &self.own_lessons());
         learner
     }
 
-    /// Jobs that finished here, oldest first.
-    fn own_lessons(&mut self) -> Vec<(Features, Span)> {
+    /// Jobs that finished here, in order of submission.
+    fn own_lessons(&mut self) -> Vec<Past> {
         let mut lessons = Vec::new();
         let (state, limit) = (Some(JobState::Finished), LESSONS_MAX);
         let mut filter = HistoryFilter { state, limit, ..HistoryFilter::default() };
@@ -136,10 +145,12 @@ impl Desk {
             filter.before = Some(last.id);
             lessons.extend(rows.iter().filter_map(|row| {
                 let (spec, _) = spec_of(&row.request, self, &row.tenant).ok()?;
-                Some((Features::of(&spec), Span(row.facts.run?)))
+                let (submitted, run) = (Time(row.submitted), Span(row.facts.run?));
+                let ended = row.ended.map_or(submitted + run, Time);
+                Some(Past { features: Features::of(&spec), submitted, ended, run })
             }));
         }
-        lessons.reverse();
+        lessons.sort_by_key(|past| past.submitted);
         lessons
     }
 
@@ -159,8 +170,27 @@ impl Desk {
     }
 }
 
-/// The features of a job of elsewhere, in the numbers of here. Tenants that are not known here have
-/// one number between them, which none of here has.
+/// Gives tenants and GPU models that nobody knows here numbers from the other end, which none of
+/// here has: they are as different from each other as they were elsewhere.
+fn name_strangers(names: &mut Names, lessons: &[Lesson]) {
+    let (mut tenants, mut models) =
+        (0..=u32::MAX, names.gpu_models.len() as u32..MODELS_MAX as u32);
+    for lesson in lessons {
+        if !names.users.contains_key(&lesson.tenant) {
+            let number = tenants.next_back().expect("there are more numbers than lessons");
+            names.users.insert(lesson.tenant.clone(), TenantId(number));
+        }
+        for model in &lesson.gpu_models {
+            if !names.gpu_models.contains_key(model)
+                && let Some(number) = models.next_back()
+            {
+                names.gpu_models.insert(model.clone(), ModelId(number));
+            }
+        }
+    }
+}
+
+/// The features of a job of elsewhere, in the numbers of here.
 fn features_of(names: &Names, lesson: &Lesson) -> Features {
     let tenant = names.users.get(&lesson.tenant).copied().unwrap_or(TenantId(u32::MAX));
     let group = names.groups.get(&lesson.group).copied().unwrap_or(GroupId(u32::MAX));
@@ -171,5 +201,6 @@ fn features_of(names: &Names, lesson: &Lesson) -> Features {
         false => known.fold(ModelSet::NONE, |set, model| set.with(ModelSet::one(*model))),
     };
     let group = (!lesson.group.is_empty()).then_some(group);
-    Features { tenant, group, models, ..asked }
+    // Queues have no names here.
+    Features { tenant, group, models, queue: None, ..asked }
 }

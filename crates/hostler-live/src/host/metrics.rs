@@ -68,6 +68,8 @@ pub struct Figures {
     pub violations: u64,
     /// Nodes that were given up as silent.
     pub nodes_given_up: u64,
+    /// Suspensions that a node could not carry out.
+    pub suspensions_refused: u64,
     /// Bytes of output that nodes had no room for.
     pub output_lost_bytes: u64,
     /// Number of the last record.

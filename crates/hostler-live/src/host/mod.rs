@@ -52,6 +52,7 @@ pub use input::{
     Input, OutputPiece, Principal, SessionId,
 };
 pub use metrics::{Figures, Histogram};
+pub use nodes::features;
 pub use request::grace_of;
 pub use thread::{AgentLink, AgentVoice, Changes, HostHandle, HostThread};
 pub use tokens::{Secret, hash_of, stranger};

@@ -3,7 +3,8 @@
 use hostler_core::border;
 use hostler_core::cluster::{GpuModel, Health, NodeSpec};
 use hostler_core::event::Event;
-use hostler_core::id::{ModelId, NodeId};
+use hostler_core::id::{Features, ModelId, NodeId};
+use hostler_core::limits::DEVICES_PER_NODE_MAX;
 use hostler_core::units::{Mib, Milli};
 
 use super::request::check_name;
@@ -13,7 +14,7 @@ use crate::limits::{
     ABILITIES_MAX, ABILITY_BYTES_MAX, INSTANCE_BYTES_MAX, SENTENCE_BYTES_MAX, VERSION_BYTES_MAX,
 };
 use crate::store::{NodeRow, Row};
-use crate::wire::{Instance, Machine};
+use crate::wire::{Instance, Machine, SUSPEND};
 
 impl Desk {
     /// A node by its name.
@@ -28,7 +29,7 @@ impl Desk {
 
     /// Notes a node that is new or changed.
     pub fn put_node(&mut self, row: NodeRow) {
-        self.draft.rows.push(Row::Node(row.clone()));
+        self.draft.rows.push(Row::Node(Box::new(row.clone())));
         self.nodes.insert(row.name.clone(), row);
     }
 
@@ -43,8 +44,14 @@ impl Desk {
             let event = Event::ModelAdded { model: next, spec: model_of(machine) };
             border::check(state, &event).map_err(|fault| fault.to_string())?;
         }
-        let sane = (machine.gpus == 0) == machine.gpu_model.is_empty() && machine.gpus <= 64;
-        if sane { Ok(()) } else { Err("its GPUs and their model do not go together".to_owned()) }
+        if (machine.gpus == 0) != machine.gpu_model.is_empty() {
+            return Err("its GPUs and their model do not go together".to_owned());
+        }
+        if machine.gpus as usize > DEVICES_PER_NODE_MAX {
+            let gpus = machine.gpus;
+            return Err(format!("it has {gpus} GPUs; a node may have {DEVICES_PER_NODE_MAX}"));
+        }
+        Ok(())
     }
 
     /// A machine that was checked joins under a number of its own; one that goes by its name
@@ -75,7 +82,7 @@ impl Desk {
             island_gpus: 0,
             rack: machine.rack,
             base_watts: 0,
-            features: image::features(machine),
+            features: features(machine),
         }
     }
 
@@ -101,6 +108,14 @@ impl Desk {
     }
 }
 
+/// What a machine can do besides having resources.
+pub fn features(machine: &Machine) -> Features {
+    match machine.can(SUSPEND) {
+        true => image::features(machine).with(Features::SUSPENDS),
+        false => image::features(machine),
+    }
+}
+
 /// People see these words on their terminals, and jobs in their environment.
 fn check_words(machine: &Machine) -> Result<(), String> {
     if machine.gpus > 0 {
@@ -123,7 +138,8 @@ fn check_words(machine: &Machine) -> Result<(), String> {
     let is_sentence =
         |text: &String| text.len() <= SENTENCE_BYTES_MAX && !text.contains(char::is_control);
     let unusable = &machine.unusable_runtimes;
-    if unusable.len() > ABILITIES_MAX || !unusable.iter().all(is_sentence) {
+    let mut cannot = unusable.iter().chain([&machine.cannot_suspend]);
+    if unusable.len() > ABILITIES_MAX || !cannot.all(is_sentence) {
         return Err("what it says that it cannot do makes no sense".to_owned());
     }
     let Some(Instance { boot, machine, folder, .. }) = &machine.instance else { return Ok(()) };

@@ -45,10 +45,11 @@ pub(super) fn spec_of(
     if request.steps == Some(0) {
         return Err(invalid("steps", "0; use 1 or more".to_owned()));
     }
+    let no_suspend = request.no_suspend;
     let checkpoint = if request.checkpoints {
-        Checkpoint { save: grace, ..Checkpoint::default() }
+        Checkpoint { save: grace, no_suspend, ..Checkpoint::default() }
     } else {
-        Checkpoint { never: true, ..Checkpoint::default() }
+        Checkpoint { never: true, no_suspend, ..Checkpoint::default() }
     };
     let spec = JobSpec {
         name: name_of(request).into(),

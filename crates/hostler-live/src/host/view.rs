@@ -1,7 +1,7 @@
 //! What people are told: jobs, nodes, tenants and tokens as they are now.
 
 use hostler_core::gate::Gate;
-use hostler_core::id::{JobId, NodeId, TenantId};
+use hostler_core::id::{Features, JobId, NodeId, TenantId};
 use hostler_core::job::Phase;
 use hostler_core::metrics::Summary;
 use hostler_core::state::PolicyFault;
@@ -68,6 +68,12 @@ pub struct NodeView {
     /// Such programs that are there and start nothing, each with why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images_unusable: Vec<String>,
+    /// Whether jobs with whole GPUs are suspended there where that costs less than a save.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspends: bool,
+    /// Why not, where it could be otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cannot_suspend: String,
     /// Jobs that hold something here.
     pub jobs: Vec<u32>,
 }
@@ -284,6 +290,8 @@ impl Host {
                 .map(|it| format!("{} {}", it.name, it.version))
                 .collect(),
             images_unusable: machine.unusable_runtimes.clone(),
+            suspends: node.spec.features.cover(Features::SUSPENDS),
+            cannot_suspend: machine.cannot_suspend.clone(),
             jobs: jobs.map(|lease| lease.job.0).collect(),
         }
     }

@@ -84,6 +84,9 @@ fn page(measured: &Measured) -> String {
     page.value("policy_violations_total", "counter", "Rules that policies broke.", violations);
     let given_up = figures.nodes_given_up as f64;
     page.value("nodes_given_up_total", "counter", "Nodes given up as silent.", given_up);
+    let refused = figures.suspensions_refused as f64;
+    let help = "Suspensions that a node could not carry out.";
+    page.value("suspensions_refused_total", "counter", help, refused);
     let lost = figures.output_lost_bytes as f64;
     let help = "Bytes of output that nodes had no room for.";
     page.value("output_lost_bytes_total", "counter", help, lost);

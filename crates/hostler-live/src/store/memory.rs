@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::rows::{Batch, JobRow, Loaded, Row};
+use super::rows::{Batch, JobRow, Loaded, NodeRow, Row};
 use super::{HistoryFilter, Reader, Store, StoreError};
 use crate::limits::PAGE_JOBS_MAX;
 
@@ -202,7 +202,7 @@ impl Content {
             }
             Row::Node(node) => {
                 rest.nodes.retain(|known| known.name != node.name);
-                rest.nodes.push(node.clone());
+                rest.nodes.push(NodeRow::clone(node));
             }
             Row::Group(name, id) => rest.groups.push((name.clone(), *id)),
             Row::Key(key) => rest.keys.push(key.clone()),

@@ -244,7 +244,7 @@ pub enum Row {
     /// A tenant that is new or changed.
     Tenant(TenantRow),
     /// A node that is new or changed.
-    Node(NodeRow),
+    Node(Box<NodeRow>),
     /// A recurrence group and its number.
     Group(String, u32),
     /// A key that was used.

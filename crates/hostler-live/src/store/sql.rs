@@ -250,7 +250,8 @@ fn write(database: &mut impl Database, row: &Row) -> Result<(), StoreError> {
         Row::Tenant(TenantRow { id, name, quota }) => {
             database.execute(schema::TENANT_PUT, &[(*id).into(), name.as_str().into(), json(quota)])
         }
-        Row::Node(NodeRow { name, id, token, draining, machine }) => {
+        Row::Node(node) => {
+            let NodeRow { name, id, token, draining, machine } = &**node;
             let draining = u32::from(*draining);
             let values = [
                 name.as_str().into(),

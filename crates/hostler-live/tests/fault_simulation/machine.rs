@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hostler_core::id::LeaseId;
 use hostler_live::agent::core::{AgentCore, Alive, MemoryDisk};
-use hostler_live::wire::{EndNotes, Machine, Stage, StartOrder, TaskExit};
+use hostler_live::wire::{EndNotes, Machine, SUSPEND, Stage, StartOrder, TaskExit};
 
 use super::network::Dice;
 
@@ -31,7 +31,12 @@ pub struct Node {
 
 /// What keeps the tasks of a lease.
 pub struct Shim {
+    /// Its lease is the one that the tasks work for now.
     pub order: StartOrder,
+    /// The lease that they worked for when they left.
+    pub worked_for: LeaseId,
+    /// For which lease they are to come back as soon as they have left.
+    pub back_for: Option<LeaseId>,
     pub state: ShimState,
     /// Code with which its tasks will end by themselves.
     pub code: i32,
@@ -48,10 +53,28 @@ pub enum ShimState {
     Launching,
     /// Its tasks run.
     Running,
+    /// They are on their way to main memory.
+    Leaving,
+    /// They stand still there.
+    Suspended,
+    /// They are on their way back.
+    Returning,
     /// Its record, once all is over.
     Over(Stage),
     /// It was killed before it could write one.
     Killed,
+}
+
+impl ShimState {
+    /// Whether its tasks have their GPUs.
+    pub fn is_on_gpus(&self) -> bool {
+        matches!(self, ShimState::Running | ShimState::Leaving | ShimState::Returning)
+    }
+
+    /// Whether there are tasks.
+    pub fn lives(&self) -> bool {
+        self.is_on_gpus() || *self == ShimState::Suspended
+    }
 }
 
 impl Shim {
@@ -59,7 +82,9 @@ impl Shim {
     pub fn stage(&self) -> Stage {
         match &self.state {
             ShimState::Launching => Stage::Starting,
-            ShimState::Running => Stage::Running,
+            // Until they are back nothing is said of them.
+            ShimState::Running | ShimState::Leaving => Stage::Running,
+            ShimState::Suspended | ShimState::Returning => Stage::Suspended { of: self.worked_for },
             ShimState::Over(stage) => stage.clone(),
             ShimState::Killed => nothing_left(),
         }
@@ -107,8 +132,10 @@ pub fn nothing_left() -> Stage {
 }
 
 impl Node {
-    pub fn new(number: usize, gpus: u32) -> Node {
+    pub fn new(number: usize, gpus: u32, suspends: bool) -> Node {
+        let abilities = suspends.then(|| SUSPEND.to_owned()).into_iter().collect();
         let about = Machine {
+            abilities,
             name: format!("m{number}"),
             version: String::new(),
             address: format!("10.0.0.{number}"),
@@ -134,9 +161,9 @@ impl Node {
         }
     }
 
-    /// A lease with tasks that run.
+    /// A shim with tasks that run, or stand still.
     pub fn some_running(&self, dice: &mut Dice) -> Option<LeaseId> {
-        let running = self.shims.iter().filter(|(_, shim)| shim.state == ShimState::Running);
+        let running = self.shims.iter().filter(|(_, shim)| shim.state.lives());
         let running: Vec<LeaseId> = running.map(|(lease, _)| *lease).collect();
         let at = dice.below(running.len() as u64) as usize;
         running.get(at).copied()

@@ -108,6 +108,7 @@ pub fn policy(dice: &mut Dice) -> String {
         "kind = 'fifo-backfill'\nestimate = 'user'",
         "kind = 'priority'\npreempt = true",
         "kind = 'sjf'\nestimate = 'median'",
+        "kind = 'bounded-sjf'\nestimate = 'blend'",
         "kind = 'srtf'\nestimate = 'user'",
         "kind = 'sjf'\nestimate = 'user'\nfair_share_days = 0.001",
         "kind = 'max-min-fairness'\nround_secs = 5",
@@ -131,6 +132,9 @@ fn request(dice: &mut Dice, after: Option<u32>) -> JobRequest {
         array: if dice.chance(100) { dice.between(2, 4) as u32 } else { 0 },
         grace_secs: Some(dice.below(3)),
         checkpoints: dice.chance(500),
+        no_suspend: dice.chance(100),
+        // So little is moved in a moment.
+        gpu_mem_mib: if dice.chance(700) { 200 } else { 0 },
         ..JobRequest::default()
     }
 }

@@ -21,8 +21,14 @@ pub struct Truth {
 impl Truth {
     /// Tasks of an order begin to run on a machine.
     pub fn begin(&mut self, machine: usize, order: &StartOrder) {
-        let (lease, job) = (order.lease, order.job);
+        let lease = order.lease;
         assert!(self.started.insert((lease, machine)), "{lease:?} starts again on m{machine}");
+        self.go_on(machine, order);
+    }
+
+    /// Tasks that stood still have their GPUs again.
+    pub fn go_on(&mut self, machine: usize, order: &StartOrder) {
+        let (lease, job) = (order.lease, order.job);
         for (other, (whose, machines)) in &self.running {
             let twice = *whose == job && *other != lease;
             assert!(!twice, "{job:?} runs as {other:?} on {machines:?} and starts as {lease:?}");

@@ -1,16 +1,18 @@
 //! Everything that happens, in order of time.
 
 mod end;
+mod shims;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hostler_core::decision::StopHow;
 use hostler_core::event::Event;
 use hostler_core::id::LeaseId;
 use hostler_core::solve::SolverQuestion;
 use hostler_core::units::{Span, Time};
 use hostler_core::verify::Violation;
-use hostler_live::agent::core::{AgentCore, AgentEffect, AgentInput, Alive};
+use hostler_live::agent::core::{AgentCore, AgentEffect, AgentInput};
 use hostler_live::driver::AgentWord;
 use hostler_live::host::{
     Answer, Command, Effect, Host, Input, JobFilter, Principal, SessionId, Settings,
@@ -18,7 +20,7 @@ use hostler_live::host::{
 use hostler_live::reservation::DrainRequest;
 use hostler_live::store::memory::{Disk, Failure};
 use hostler_live::store::{Role, Store, TenantQuota};
-use hostler_live::wire::{FromAgent, Stage, ToAgent};
+use hostler_live::wire::{FromAgent, ToAgent};
 
 use super::machine::{Node, Shim, ShimState, nothing_left};
 use super::network::{Dice, Habits};
@@ -51,6 +53,8 @@ enum Happening {
     ShimStarts(usize, LeaseId),
     ShimEnds(usize, LeaseId),
     ShimIsForced(usize, LeaseId),
+    ShimHasLeft(usize, LeaseId),
+    ShimIsBack(usize, LeaseId),
     FenceIsDue(usize),
     Fault,
     Wish,
@@ -92,7 +96,8 @@ impl World {
         let mut dice = Dice::new(seed);
         let habits = Habits::draw(&mut dice);
         let count = dice.between(2, 4) as usize;
-        let nodes = (0..count).map(|at| Node::new(at, dice.between(1, 4) as u32)).collect();
+        let node = |at| Node::new(at, dice.between(1, 4) as u32, dice.chance(600));
+        let nodes = (0..count).map(node).collect();
         World {
             loud,
             now: EPOCH_MS,
@@ -234,6 +239,8 @@ impl World {
             Happening::ShimStarts(node, lease) => self.shim_starts(node, lease),
             Happening::ShimEnds(node, lease) => self.shim_ends(node, lease, true),
             Happening::ShimIsForced(node, lease) => self.shim_ends(node, lease, false),
+            Happening::ShimHasLeft(node, lease) => self.shim_has_left(node, lease),
+            Happening::ShimIsBack(node, lease) => self.shim_is_back(node, lease),
             Happening::FenceIsDue(node) => self.fence(node),
             Happening::Fault => {
                 if self.faulty {
@@ -528,7 +535,15 @@ impl World {
                 let lease = order.lease;
                 let code = if self.dice.chance(200) { self.dice.between(1, 9) as i32 } else { 0 };
                 let state = ShimState::Launching;
-                let shim = Shim { order: *order, state, code, stopping: false, alive: None };
+                let shim = Shim {
+                    order: *order,
+                    worked_for: lease,
+                    back_for: None,
+                    state,
+                    code,
+                    stopping: false,
+                    alive: None,
+                };
                 self.nodes[node].shims.insert(lease, shim);
                 self.soon(5, 150, Happening::ShimStarts(node, lease));
             }
@@ -537,6 +552,14 @@ impl World {
                 let stage = shim.map_or_else(nothing_left, Shim::stage);
                 self.tell_agent(node, vec![AgentInput::Seen { lease, stage }]);
             }
+            AgentEffect::Stop { lease, how: StopHow::Suspend, .. } => {
+                let Some(shim) = self.nodes[node].shims.get_mut(&lease) else { return };
+                if shim.state == ShimState::Running && !shim.stopping {
+                    (shim.state, shim.back_for) = (ShimState::Leaving, None);
+                    self.soon(1, 3_000, Happening::ShimHasLeft(node, lease));
+                }
+            }
+            AgentEffect::Resume { lease, now_for } => self.shim_returns(node, lease, now_for),
             AgentEffect::Stop { lease, grace_ms, .. } => {
                 let shim = self.nodes[node].shims.get_mut(&lease);
                 if let Some(shim) = shim.filter(|shim| !shim.stopping) {
@@ -550,86 +573,12 @@ impl World {
             }
             AgentEffect::Forgotten { lease } => {
                 let shim = self.nodes[node].shims.remove(&lease);
-                let over = shim.is_none_or(|shim| !matches!(shim.state, ShimState::Running));
+                let over = shim.is_none_or(|shim| !shim.state.lives());
                 assert!(over, "{lease:?} is forgotten while it runs on m{node}");
             }
             AgentEffect::ReadOutput { .. } => unreachable!("nobody reads output here"),
             AgentEffect::OpenStream { .. } => unreachable!("nobody attaches here"),
         }
-    }
-
-    fn shim_starts(&mut self, node: usize, lease: LeaseId) {
-        let at = &mut self.nodes[node];
-        let Some(shim) = at.shims.get_mut(&lease) else { return };
-        if shim.state != ShimState::Launching {
-            return;
-        }
-        shim.alive = at.alive;
-        let fenced = at.alive.is_none_or(|alive| alive.is_over(self.now));
-        if self.dice.chance(10) {
-            let fault = "no such program".to_owned();
-            let of_machine = self.dice.chance(300);
-            shim.state = ShimState::Over(Stage::NotStarted { fault, of_machine });
-        } else if fenced || shim.stopping {
-            shim.state = ShimState::Over(nothing_left());
-        } else {
-            shim.state = ShimState::Running;
-            self.truth.begin(node, &shim.order);
-            let stays = self.dice.chance(200);
-            let high = if stays { 40_000 } else { 6_000 };
-            self.soon(10, high, Happening::ShimEnds(node, lease));
-        }
-        self.shim_tells(node, lease);
-    }
-
-    fn shim_ends(&mut self, node: usize, lease: LeaseId, by_itself: bool) {
-        let Some(shim) = self.nodes[node].shims.get_mut(&lease) else { return };
-        if shim.state != ShimState::Running {
-            return;
-        }
-        let code = by_itself.then_some(shim.code);
-        let stage = if by_itself { shim.own_end() } else { shim.forced_end() };
-        shim.state = ShimState::Over(stage);
-        self.truth.end(node, &shim.order, code);
-        self.say(|| format!("{lease:?} ends on m{node}: {code:?}"));
-        self.shim_tells(node, lease);
-    }
-
-    fn shim_tells(&mut self, node: usize, lease: LeaseId) {
-        let stage = self.nodes[node].shims[&lease].stage();
-        self.tell_agent(node, vec![AgentInput::Seen { lease, stage }]);
-    }
-
-    /// Shims look at the fence by themselves, whether there is an agent or not.
-    fn fence(&mut self, node: usize) {
-        let (at, now) = (&mut self.nodes[node], self.now);
-        let is_over = |alive: Option<Alive>| alive.is_some_and(|alive| alive.is_over(now));
-        let mut ended = Vec::new();
-        for (lease, shim) in &mut at.shims {
-            if shim.state == ShimState::Running && is_over(shim.alive) {
-                shim.alive = at.alive;
-                if is_over(shim.alive) {
-                    ended.push(*lease);
-                }
-            }
-        }
-        for lease in ended {
-            self.say(|| format!("{lease:?} meets the fence on m{node}"));
-            self.soon(0, 1_000, Happening::ShimIsForced(node, lease));
-        }
-    }
-
-    /// Its tasks die with it, and it leaves no record.
-    fn shim_is_killed(&mut self, node: usize, lease: LeaseId) {
-        let Some(shim) = self.nodes[node].shims.get_mut(&lease) else { return };
-        match shim.state {
-            ShimState::Running => self.truth.end(node, &shim.order, None),
-            ShimState::Launching => {}
-            ShimState::Over(_) | ShimState::Killed => return,
-        }
-        shim.state = ShimState::Killed;
-        self.say(|| format!("the shim of {lease:?} on m{node} is killed"));
-        self.shim_tells(node, lease);
     }
 }
 

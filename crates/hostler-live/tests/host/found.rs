@@ -71,7 +71,8 @@ impl Finder {
             (There::Running(lease), _) => desk.fact(Event::Started { lease }),
             (There::Ended(outcome), Some(lease)) => {
                 let known = desk.state().lease(lease).unwrap();
-                let done = known.believed_done(desk.now());
+                let checkpoint = desk.state().job(job).unwrap().spec.checkpoint;
+                let done = known.believed_done(checkpoint, desk.now());
                 let stopped = Event::Stopped { lease, outcome, done, lost: Span::ZERO };
                 desk.fact(stopped.clone());
                 // Told twice is told once.

@@ -395,3 +395,22 @@ fn a_node_whose_agent_is_gone_gets_nothing_until_it_is_back() {
         "#]],
     );
 }
+
+#[test]
+fn a_machine_with_more_gpus_than_can_be_counted_is_refused() {
+    check(
+        "
+        0 join n1 128
+        0 join n2 129
+        0 nodes
+        ",
+        expect![[r#"
+            0 join n1 128
+            0 join n2 129
+                to n2: Refused { fault: "it has 129 GPUs; a node may have 128", retry: false }
+                close n2
+            0 nodes
+                n1 up 0 used
+        "#]],
+    );
+}

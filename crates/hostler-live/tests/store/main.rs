@@ -94,8 +94,8 @@ fn everything() -> Vec<Row> {
         Row::Token(token.clone()),
         Row::Token(TokenRow { revoked: Some(8), ..token }),
         Row::Tenant(tenant),
-        Row::Node(node("n1", 0, Some(1))),
-        Row::Node(node("n2", 1, None)),
+        Row::Node(Box::new(node("n1", 0, Some(1)))),
+        Row::Node(Box::new(node("n2", 1, None))),
         Row::Group("resnet".to_owned(), 0),
         Row::Key(key.clone()),
         Row::Key(KeyRow { key: "later".to_owned(), first_job: 3, ..key }),
@@ -322,8 +322,8 @@ fn a_store_of_the_first_version_gets_room_for_what_drivers_find() {
         let mut store = open();
         let rows = vec![
             Row::JobAdded(Box::new(found_job())),
-            Row::Node(node("n2", 1, None)),
-            Row::Node(node("n1", 0, None)),
+            Row::Node(Box::new(node("n2", 1, None))),
+            Row::Node(Box::new(node("n1", 0, None))),
         ];
         let before = store.load().unwrap();
         assert_eq!(before.tokens[0].person, None, "nobody said anything about people then");

@@ -185,7 +185,7 @@ impl GavelPolicyDef {
             packed,
             weighted,
             prices: prices.map(|(name, price)| ((*name).to_owned(), price)).collect(),
-            alone: Arc::new(move |instance| alone(&bits.correct(instance, weighted))),
+            alone: Some(Arc::new(move |instance| alone(&bits.correct(instance, weighted)))),
             ..FairQuestion::new()
         };
         let inner = Arc::new(Mutex::new((self.make)(options.seed)));

@@ -2,6 +2,8 @@
 //!
 //! Also the normalisers that the optimising policies measure a job against. No solver here.
 
+use std::collections::BTreeMap;
+
 use super::{Allocate, AllocateError, Allocation, Fallback, Instance};
 
 /// Every job gets an equal part of every type, less when its gang is large.
@@ -34,6 +36,18 @@ impl Allocate for Proportional {
 
 /// The shares of `Isolated`: (workers / jobs) / gang, cut to the time that a job has.
 pub fn isolated_shares(instance: &Instance) -> Vec<Vec<f64>> {
+    let rows = isolated_by_gang(instance);
+    instance.jobs.iter().map(|job| rows[&job.gang].clone()).collect()
+}
+
+/// Steps per second of each job under `Isolated`.
+pub fn isolated_rates(instance: &Instance) -> Vec<f64> {
+    let rows = isolated_by_gang(instance);
+    instance.jobs.iter().map(|job| dot(&job.rates, &rows[&job.gang])).collect()
+}
+
+/// The shares of `Isolated` for each size of gang that there is.
+fn isolated_by_gang(instance: &Instance) -> BTreeMap<u32, Vec<f64>> {
     let jobs = instance.jobs.len() as f64;
     let row = |gang: u32| {
         let raw: Vec<f64> =
@@ -41,13 +55,11 @@ pub fn isolated_shares(instance: &Instance) -> Vec<Vec<f64>> {
         let cut = raw.iter().sum::<f64>().max(1.0);
         raw.into_iter().map(|share| share / cut).collect()
     };
-    instance.jobs.iter().map(|job| row(job.gang)).collect()
-}
-
-/// Steps per second of each job under `Isolated`.
-pub fn isolated_rates(instance: &Instance) -> Vec<f64> {
-    let shares = isolated_shares(instance);
-    instance.jobs.iter().zip(&shares).map(|(job, row)| dot(&job.rates, row)).collect()
+    let mut rows = BTreeMap::new();
+    for job in &instance.jobs {
+        rows.entry(job.gang).or_insert_with(|| row(job.gang));
+    }
+    rows
 }
 
 /// Steps per second of each job on a GPU picked at random: what shares are measured against.

@@ -18,7 +18,11 @@ pub fn def() -> PolicyDef {
     let summary = "in order of submission, each job on its fastest free GPUs, in rounds";
     sharing_time("fifo-fastest", summary, |config: Config| {
         let Config { aware, packed, seed, .. } = config;
-        let question = FairQuestion { packed, ..FairQuestion::new() };
+        let question = match aware && !packed {
+            // Who is behind the first that finds no room gets nothing, whatever it asks for.
+            true => FairQuestion { in_order: true, alone: None, ..FairQuestion::new() },
+            false => FairQuestion { packed, ..FairQuestion::new() },
+        };
         let make = move |view: &View<'_>| -> Box<dyn Allocate> {
             let alone = FifoPerf { tie_order: by_name(view) };
             match (packed, aware) {

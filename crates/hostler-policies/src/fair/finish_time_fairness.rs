@@ -25,7 +25,7 @@ pub fn def() -> PolicyDef {
         let question = FairQuestion {
             packed: config.packed,
             weighted: config.weighted,
-            alone: Arc::new(move |instance| finish_time.isolated_rates(instance)),
+            alone: Some(Arc::new(move |instance| finish_time.isolated_rates(instance))),
             ..FairQuestion::new()
         };
         Ok(Box::new(Rounds::new(config.rules(true), question, move |_| Box::new(finish_time))))

@@ -6,6 +6,7 @@
 //! `Rounds` is the mechanism; it can be made of other parts than the policies below are.
 
 mod dealing;
+mod lines;
 mod new_round;
 mod options;
 mod pick;

@@ -1,24 +1,27 @@
 //! A round that is about to begin: who keeps its GPUs, who gets which, and who has to go.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hostler_core::capacity::Capacity;
 use hostler_core::decision::StopHow;
-use hostler_core::id::{JobId, LeaseId};
-use hostler_core::job::Phase;
-use hostler_core::placement::Placement;
+use hostler_core::id::{JobId, LeaseId, ModelId};
+use hostler_core::job::{Demand, Phase};
+use hostler_core::placement::{Lease, Placement};
 use hostler_core::plan::Plan;
 use hostler_core::stage::Place;
-use hostler_core::target::Turn;
+use hostler_core::target::{Team, Turn};
 use hostler_core::view::View;
 
 use super::pick::Candidate;
+use super::roster::gpu_gang;
 use super::seats::{self, Seated};
 
 /// A candidate that is given a turn, and its seat if it has one.
 pub(super) type Pick<'a> = (&'a Candidate, Option<Seated>);
 
 /// The turns of a round that is about to begin.
-pub(super) struct NewRound {
+pub(super) struct NewRound<'v> {
     pub(super) turns: Vec<Turn>,
     /// Leases that go on.
     pub(super) kept: Vec<LeaseId>,
@@ -26,16 +29,20 @@ pub(super) struct NewRound {
     pub(super) lifted: Vec<LeaseId>,
     /// Starts, with the place found on trial.
     pub(super) starts: Vec<(JobId, Arc<Placement>)>,
+    /// Tasks for which no room was found, by what each asks for: nothing is freed on trial once
+    /// seats are sought, so that nobody who asks for as much finds any.
+    in_vain: BTreeMap<(ModelId, &'v Demand), u32>,
 }
 
-impl NewRound {
+impl<'v> NewRound<'v> {
     /// A round in which nobody has a turn yet, with room for about so many.
-    pub(super) fn new(about: usize) -> NewRound {
+    pub(super) fn new(about: usize) -> NewRound<'v> {
         NewRound {
             turns: Vec::with_capacity(about),
             kept: Vec::with_capacity(about),
             lifted: Vec::with_capacity(about),
             starts: Vec::new(),
+            in_vain: BTreeMap::new(),
         }
     }
 
@@ -46,7 +53,7 @@ impl NewRound {
         let stays = picks.iter().take_while(|(_, seated)| seated.is_some_and(may_stay)).count();
         for (candidate, seated) in &picks[..stays] {
             self.kept.extend(seated.iter().flat_map(|seated| seated.leases()));
-            self.turns.push(candidate.turn);
+            self.turns.push(candidate.turn());
         }
         &picks[stays..]
     }
@@ -61,7 +68,7 @@ impl NewRound {
     /// Keeps a team where it is, or finds it GPUs, on trial.
     pub(super) fn seat(
         &mut self,
-        view: &View<'_>,
+        view: &View<'v>,
         plan: &mut Plan<'_>,
         place: &dyn Place,
         turn: Turn,
@@ -79,7 +86,18 @@ impl NewRound {
             }
             plan.undo_to(mark);
         }
+        let Some(gang) = view.job(turn.team.first).and_then(|job| gpu_gang(&job.spec)) else {
+            return false;
+        };
+        let asked = (turn.model, &gang.demand);
+        if self.in_vain.get(&asked).is_some_and(|tasks| *tasks <= gang.count) {
+            return false;
+        }
         let Some(seats) = seats::place_team(view, place, plan.free(), turn) else {
+            // Two that share may fail for what the other of them asks for.
+            if turn.team.second.is_none() {
+                self.in_vain.insert(asked, gang.count);
+            }
             return false;
         };
         if !seats.iter().all(|(_, placement)| plan.claim(Arc::clone(placement)).is_ok()) {
@@ -93,12 +111,7 @@ impl NewRound {
 
     /// Stops who has no turn, begins the round, and starts who finds its place free already.
     pub(super) fn carry_out(mut self, view: &View<'_>, plan: &mut Plan<'_>) {
-        self.kept.sort_unstable();
-        let gone = |lease: &&LeaseId| self.kept.binary_search(lease).is_err();
-        for lease in self.lifted.iter().filter(gone) {
-            // Housekeeping may have ended it already.
-            let _ = plan.stop(*lease, StopHow::Checkpoint);
-        }
+        self.vacate(view, plan);
         plan.begin_round();
         plan.take_turns(self.turns);
         for (job, placement) in self.starts {
@@ -108,5 +121,45 @@ impl NewRound {
                 let _ = plan.start(job, placement);
             }
         }
+    }
+
+    /// Stops who has no turn. Who is suspended keeps its memory and takes more, beside those who
+    /// get its GPUs; where that is not free for it, it is saved, or stays.
+    fn vacate(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
+        self.kept.sort_unstable();
+        let gone = |lease: &LeaseId| self.kept.binary_search(lease).is_err();
+        let gone: Vec<LeaseId> = self.lifted.iter().copied().filter(gone).collect();
+        let gone: Vec<&Lease> = gone.into_iter().filter_map(|id| view.lease(id)).collect();
+        let starting: BTreeSet<JobId> = self.starts.iter().map(|(job, _)| *job).collect();
+        let mut later = self.seated(view, plan, &gone);
+        for lease in gone {
+            if view.best_stop(lease) != Some(StopHow::Suspend) {
+                // Housekeeping may have ended it already.
+                let _ = plan.preempt(lease.id);
+                continue;
+            }
+            // What is suspended goes on where it was only: who is to run elsewhere is saved.
+            let moves = starting.contains(&lease.job);
+            let room = later.as_mut().zip(view.parking(lease).filter(|_| !moves));
+            let leaves = match room.is_some_and(|(later, parking)| later.book(&parking).is_ok()) {
+                true => plan.preempt(lease.id).is_ok(),
+                false => plan.stop(lease.id, StopHow::Checkpoint).is_ok(),
+            };
+            if let Some(model) = view.model_of(lease).filter(|_| !leaves && !moves) {
+                self.turns.push(Turn { team: Team::alone(lease.job), model });
+            }
+        }
+    }
+
+    /// What will be free when all sit where this round wants them; none where nobody is suspended.
+    fn seated(&self, view: &View<'_>, plan: &Plan<'_>, gone: &[&Lease]) -> Option<Capacity> {
+        view.abilities().suspend?;
+        let mut later = plan.free().clone();
+        gone.iter().for_each(|lease| later.release(&lease.placement));
+        for (_, placement) in &self.starts {
+            // It was free on trial; who takes no turns may have come in between.
+            let _ = later.book(placement);
+        }
+        Some(later)
     }
 }

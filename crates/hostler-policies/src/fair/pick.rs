@@ -3,37 +3,58 @@
 //! Counts GPUs only. Where the GPUs are, and whether a gang finds enough of them together, is the
 //! business of `seats`.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 
 use hostler_core::id::{JobId, ModelId};
 use hostler_core::job::Job;
-use hostler_core::target::{Team, Turn};
+use hostler_core::target::{Account, Team, Turn};
 use hostler_core::units::Span;
 use hostler_core::view::View;
 
 use super::roster::{Roster, RosterEntry};
 use super::solver::runs_together;
 
+/// How far behind its share a team is on a model: most urgent first, equals in order of submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Urgency {
+    /// Share over time received, as the bits of a number that is not negative: in the same order.
+    urgency: Reverse<u64>,
+    deficit: Reverse<i64>,
+    share: Reverse<u64>,
+    pub(super) team: Team,
+}
+
+impl Urgency {
+    fn new(team: Team, account: Account, received: Span) -> Urgency {
+        let Account { share, deficit, .. } = account;
+        let urgency = if share == 0 { 0.0 } else { account.urgency(received) };
+        Urgency {
+            urgency: Reverse(urgency.to_bits()),
+            deficit: Reverse(deficit),
+            share: Reverse(share),
+            team,
+        }
+    }
+
+    /// Whether the team has a share.
+    pub(super) fn has_share(&self) -> bool {
+        self.share.0 > 0
+    }
+}
+
 /// A team that may run on a model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    pub(super) turn: Turn,
+    rank: Urgency,
+    model: ModelId,
     /// Thousandths of GPUs that it takes.
     pub(super) gpu_milli: u64,
-    urgency: f64,
-    deficit: i64,
-    share: u64,
 }
 
 impl Candidate {
-    /// Most urgent first; equals in order of submission.
-    fn before(&self, other: &Candidate) -> Ordering {
-        other
-            .urgency
-            .total_cmp(&self.urgency)
-            .then(other.deficit.cmp(&self.deficit))
-            .then(other.share.cmp(&self.share))
-            .then(self.turn.team.cmp(&other.turn.team))
+    /// The turn that it is for.
+    pub(super) fn turn(&self) -> Turn {
+        Turn { team: self.rank.team, model: self.model }
     }
 }
 
@@ -41,13 +62,16 @@ impl Candidate {
 struct Asking<'a> {
     job: &'a Job,
     row: &'a RosterEntry,
+    /// Its accounts by itself, by model; what is missing is empty.
+    accounts: &'a [Account],
     /// The account that it runs for, and the time that is not in it yet.
     running: Option<(Turn, Span)>,
 }
 
 impl<'a> Asking<'a> {
-    fn new(view: &View<'_>, job: &'a Job, row: &'a RosterEntry) -> Asking<'a> {
-        Asking { job, row, running: view.running_account(job) }
+    fn new(view: &View<'a>, job: &'a Job, row: &'a RosterEntry) -> Asking<'a> {
+        let (accounts, running) = (view.own_accounts(job.id), view.running_account(job));
+        Asking { job, row, accounts, running }
     }
 }
 
@@ -68,70 +92,55 @@ impl Ranking {
         roster: &Roster,
         models: &[ModelId],
     ) -> Vec<Candidate> {
-        let jobs: Vec<Asking<'_>> =
-            roster.rows(view).map(|(job, row)| Asking::new(view, job, row)).collect();
-        self.rank(view, roster, models, &jobs, &self.pairs(view))
-    }
-
-    /// The same for jobs that wait, each by itself.
-    pub(super) fn waiting(
-        &self,
-        view: &View<'_>,
-        roster: &Roster,
-        models: &[ModelId],
-    ) -> Vec<Candidate> {
-        let jobs: Vec<Asking<'_>> =
-            roster.waiting(view).map(|(job, row)| Asking::new(view, job, row)).collect();
-        self.rank(view, roster, models, &jobs, &[])
-    }
-
-    fn rank(
-        &self,
-        view: &View<'_>,
-        roster: &Roster,
-        models: &[ModelId],
-        jobs: &[Asking<'_>],
-        pairs: &[Turn],
-    ) -> Vec<Candidate> {
+        let ask = |(job, row)| Asking::new(view, job, row);
+        let jobs: Vec<Asking<'_>> = match self.fillers {
+            true => roster.rows(view).map(ask).collect(),
+            false => roster.rows_with_share(view).map(ask).collect(),
+        };
+        let pairs = self.pairs(view);
         let mut all = Vec::with_capacity(jobs.len() * models.len() + pairs.len());
         for &model in models {
             let begin = all.len();
             for job in jobs.iter().filter(|job| job.row.rates[model.index()] > 0.0) {
                 let turn = Turn { team: Team::alone(job.job.id), model };
-                all.extend(self.candidate(view, turn, job.row.gpu_milli, job.running));
+                let account = job.accounts.get(model.index()).copied().unwrap_or_default();
+                all.extend(self.candidate(turn, account, job.row.gpu_milli, job.running));
             }
             for &turn in pairs.iter().filter(|turn| turn.model == model) {
                 let first = view.job(turn.team.first).zip(roster.row(turn.team.first));
                 all.extend(first.and_then(|(job, row)| {
-                    self.candidate(view, turn, row.gpu_milli, view.running_account(job))
+                    let account = view.account(turn.team, turn.model);
+                    self.candidate(turn, account, row.gpu_milli, view.running_account(job))
                 }));
             }
             // No two are equal.
-            all[begin..].sort_unstable_by(Candidate::before);
+            all[begin..].sort_unstable_by_key(|candidate| candidate.rank);
         }
         all
+    }
+
+    /// How urgent a waiting job is, by itself.
+    pub(super) fn of_waiting(&self, view: &View<'_>, job: JobId, model: ModelId) -> Urgency {
+        let account = view.account(Team::alone(job), model);
+        Urgency::new(Team::alone(job), account, self.head_start + account.served)
     }
 
     /// The candidate for a turn, unless it has nothing to ask for. Its first member may be running
     /// now, for an account.
     fn candidate(
         &self,
-        view: &View<'_>,
         turn: Turn,
+        account: Account,
         gpu_milli: u64,
         running: Option<(Turn, Span)>,
     ) -> Option<Candidate> {
-        let account = view.account(turn.team, turn.model);
-        let (deficit, share) = (account.deficit, account.share);
         let current = running.filter(|(account, _)| *account == turn);
         let received = account.served + current.map_or(Span::ZERO, |(_, time)| time);
-        let urgency = if share == 0 { 0.0 } else { account.urgency(self.head_start + received) };
-        (self.fillers || share > 0).then_some(Candidate {
-            turn,
+        let rank = Urgency::new(turn.team, account, self.head_start + received);
+        (self.fillers || rank.has_share()).then_some(Candidate {
+            rank,
+            model: turn.model,
             gpu_milli,
-            urgency,
-            deficit,
-            share,
         })
     }
 
@@ -185,20 +194,20 @@ impl RoundBudget {
 
     /// Whether the candidate can have a turn.
     pub(super) fn admits(&self, candidate: &Candidate) -> bool {
-        let model = candidate.turn.model.index();
+        let model = candidate.model.index();
         candidate.gpu_milli <= self.left[model]
-            && candidate.turn.team.members().all(|job| !self.taken.has(job))
+            && candidate.rank.team.members().all(|job| !self.taken.has(job))
     }
 
     /// Gives the candidate a turn.
     pub(super) fn take(&mut self, candidate: &Candidate) {
-        self.left[candidate.turn.model.index()] -= candidate.gpu_milli;
-        candidate.turn.team.members().for_each(|job| self.taken.set(job, true));
+        self.left[candidate.model.index()] -= candidate.gpu_milli;
+        candidate.rank.team.members().for_each(|job| self.taken.set(job, true));
     }
 
     /// Takes the turn back.
     pub(super) fn give_back(&mut self, candidate: &Candidate) {
-        self.left[candidate.turn.model.index()] += candidate.gpu_milli;
-        candidate.turn.team.members().for_each(|job| self.taken.set(job, false));
+        self.left[candidate.model.index()] += candidate.gpu_milli;
+        candidate.rank.team.members().for_each(|job| self.taken.set(job, false));
     }
 }

@@ -8,9 +8,10 @@
 //! Jobs that no single GPU model can hold, and jobs without GPUs, take no turns: they start when
 //! there is room, before everybody else, and stay.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use hostler_core::id::JobId;
+use hostler_core::id::{JobId, ModelId};
 use hostler_core::job::Phase;
 use hostler_core::placement::Lease;
 use hostler_core::plan::Plan;
@@ -18,13 +19,14 @@ use hostler_core::policy::{Cadence, Policy, Wake};
 use hostler_core::predict::EstimateSource;
 use hostler_core::reason::Reason;
 use hostler_core::solve::Solve;
-use hostler_core::stage::{Place, place_job};
+use hostler_core::stage::{Place, Shortfall, place_job};
 use hostler_core::target::{Team, Turn};
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
 use hostler_core::window::Kept;
 
 use super::dealing::Dealing;
+use super::lines::{LineQueue, Lines};
 use super::new_round::{NewRound, Pick};
 use super::pick::{Candidate, Ranking, RoundBudget};
 use super::roster::Roster;
@@ -51,12 +53,26 @@ pub struct Rules {
     pub estimates: EstimateSource,
 }
 
+/// What became of an offer to a waiting job.
+enum Offer {
+    /// It starts.
+    Taken,
+    /// It does not, for a reason of its own.
+    PassedOver,
+    /// It does not fit, nor do others that ask for as much.
+    NoRoom(Shortfall),
+    /// Nobody of its queue can have it.
+    NoneOfQueue,
+}
+
 /// A policy that shares time out in rounds.
 pub struct Rounds {
-    rules: Rules,
+    pub(super) rules: Rules,
     question: FairQuestion,
     make: Make,
-    roster: Roster,
+    /// Shared with the solver that was asked last, until it has answered.
+    pub(super) roster: Arc<Roster>,
+    pub(super) lines: Lines,
 }
 
 impl Rounds {
@@ -66,7 +82,8 @@ impl Rounds {
         question: FairQuestion,
         make: impl Fn(&View<'_>) -> Box<dyn Allocate> + Send + Sync + 'static,
     ) -> Rounds {
-        Rounds { rules, question, make: Arc::new(make), roster: Roster::default() }
+        let (roster, lines) = (Arc::default(), Lines::default());
+        Rounds { rules, question, make: Arc::new(make), roster, lines }
     }
 }
 
@@ -81,13 +98,17 @@ impl Policy for Rounds {
 
     fn solver(&self) -> Option<Box<dyn Solve>> {
         let make = Make::clone(&self.make);
-        let (question, roster) = (self.question.clone(), self.roster.clone());
+        let (question, roster) = (self.question.clone(), Arc::clone(&self.roster));
         Some(Box::new(FairSolver { question, make, roster }))
     }
 
     fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>) {
-        self.roster.refresh(view);
-        self.turn_away(view, plan);
+        let roster = Arc::make_mut(&mut self.roster);
+        let news = roster.refresh(view);
+        if self.rules.reuse {
+            self.lines.note(news);
+        }
+        roster.turn_away(view, plan);
         let begins = wake == Wake::Round;
         if self.wants_solution(view, begins) {
             match self.solution_due(view) {
@@ -101,25 +122,14 @@ impl Policy for Rounds {
         } else {
             self.go_on(view, plan);
         }
-        explain(view, plan);
+        explain(&self.roster, plan);
     }
 }
 
 impl Rounds {
-    /// Rejects newcomers that can never run.
-    fn turn_away(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
-        for id in view.pending() {
-            let job = view.job(*id).expect("a waiting job is not over");
-            if job.reason != Reason::New {
-                continue;
-            }
-            self.roster.admit(view, plan, job);
-        }
-    }
-
     /// Whether a solution would be of use now: inside a round, only to those who wait.
     fn wants_solution(&self, view: &View<'_>, begins: bool) -> bool {
-        let waits = || self.roster.waiting(view).next().is_some();
+        let waits = || self.roster.has_waiting(view);
         view.solve_asked().is_none()
             && view.solution_is_stale()
             && (begins || (self.rules.reuse && waits()))
@@ -142,7 +152,7 @@ impl Rounds {
     /// Gives turns anew.
     fn begin_round(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
         let mark = plan.mark();
-        let mut walk = RoundBudget::new(view, free_gpus(view, plan));
+        let mut walk = RoundBudget::new(view, open_gpus(view, plan));
         let mut round = NewRound::new(view.lease_count());
         for lease in self.leases(view) {
             let model = view.model_of(lease).expect("who takes turns has GPUs");
@@ -165,18 +175,19 @@ impl Rounds {
         let models = self.rules.dealing.models(view, number);
         let candidates = self.rules.ranking.candidates(view, &self.roster, &models);
         let (picks, rest) = self.pick(&candidates, &mut walk, view);
-        let moving = match self.roster.others(view).next() {
+        let moving = match self.roster.others().is_empty() {
             // Who stays need not be asked to rise.
-            None => round.keep(&picks),
-            Some(_) => &picks,
+            true => round.keep(&picks),
+            false => &picks,
         };
         round.lift(plan);
-        for job in self.roster.others(view).map(|job| job.id) {
-            self.try_other(view, plan, job, true);
+        for job in self.roster.others() {
+            self.try_other(view, plan, *job, true);
         }
         self.seat(view, plan, &mut round, &mut walk, moving, &rest);
         plan.undo_to(mark);
         self.start_others(view, plan);
+        Arc::make_mut(&mut self.roster).note_turns(view, &round.turns);
         round.carry_out(view, plan);
     }
 
@@ -195,8 +206,8 @@ impl Rounds {
                 continue;
             }
             walk.take(candidate);
-            if self.rules.dealing.can_use(view, candidate.turn) {
-                picks.push((candidate, seats::seated(view, candidate.turn)));
+            if self.rules.dealing.can_use(view, candidate.turn()) {
+                picks.push((candidate, seats::seated(view, candidate.turn())));
             }
         }
         picks.sort_by_key(|(candidate, seated)| (seated.is_none(), u64::MAX - candidate.gpu_milli));
@@ -204,18 +215,18 @@ impl Rounds {
     }
 
     /// Finds GPUs for the picks, on trial; those who find none make way for others.
-    fn seat(
+    fn seat<'v>(
         &self,
-        view: &View<'_>,
+        view: &View<'v>,
         plan: &mut Plan<'_>,
-        round: &mut NewRound,
+        round: &mut NewRound<'v>,
         walk: &mut RoundBudget,
         picks: &[Pick<'_>],
         rest: &[&Candidate],
     ) {
         let mut failed = false;
         for (candidate, seated) in picks {
-            if !round.seat(view, plan, &*self.rules.place, candidate.turn, *seated) {
+            if !round.seat(view, plan, &*self.rules.place, candidate.turn(), *seated) {
                 walk.give_back(candidate);
                 failed = true;
             }
@@ -225,7 +236,7 @@ impl Rounds {
         }
         let place = &*self.rules.place;
         for candidate in rest {
-            let turn = candidate.turn;
+            let turn = candidate.turn();
             if self.rules.dealing.can_use(view, turn)
                 && walk.admits(candidate)
                 && round.seat(view, plan, place, turn, seats::seated(view, turn))
@@ -238,16 +249,14 @@ impl Rounds {
     /// Starts those whose turn it is and who have room by now, and lets others use what is free.
     fn go_on(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
         self.start_others(view, plan);
-        let waiting = self.roster.waiting(view).map(|(job, _)| job.id);
-        let mut turns: Vec<Turn> = waiting.filter_map(|job| view.turn(job)).collect();
+        let mut turns = self.roster.turns_due(view);
         turns.sort_by_key(|turn| {
             let asked = self.roster.row(turn.team.first).map_or(0, |row| row.gpu_milli);
             (u64::MAX - asked, *turn)
         });
         turns.dedup();
         turns.into_iter().for_each(|turn| self.resume(view, plan, turn));
-        let stopping = || view.leases().any(|lease| lease.stop.is_some());
-        if self.rules.reuse && view.round().is_some() && !stopping() {
+        if self.rules.reuse && view.round().is_some() && view.stopping() == 0 {
             self.fill(view, plan);
         }
     }
@@ -275,28 +284,35 @@ impl Rounds {
         }
     }
 
-    /// Gives what is free to those who wait, most urgent first.
+    /// Gives what is free to those who wait, model by model, most urgent first.
     fn fill(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
-        let idle = self.roster.waiting(view).all(|(job, _)| plan.has_job(job.id));
-        let left = if idle { Vec::new() } else { free_gpus(view, plan) };
-        if left.iter().all(|milli| *milli == 0) {
+        self.lines.follow(view, &self.roster, &self.rules.ranking);
+        if self.lines.is_empty() {
             return;
         }
-        let mut walk = RoundBudget::new(view, left);
+        self.lines.raise_bounds(plan.free());
+        let mut left = open_gpus(view, plan);
         let number = view.round().map_or(0, |round| round.number);
         let models = self.rules.dealing.models(view, number);
         let mut turns = Vec::new();
-        for candidate in self.rules.ranking.waiting(view, &self.roster, &models) {
-            let job = candidate.turn.team.first;
-            if plan.has_job(job) || !walk.admits(&candidate) {
-                continue;
-            }
-            let spec = &view.job(job).expect("a candidate is not over").spec;
-            let model = candidate.turn.model;
-            let placement = seats::place_alone(&*self.rules.place, plan.free(), spec, model);
-            if placement.is_some_and(|placement| plan.start(job, placement).is_ok()) {
-                walk.take(&candidate);
-                turns.push(candidate.turn);
+        for model in models {
+            let mut heads = self.lines.heads(view, &self.rules.ranking, model);
+            while let Some(Reverse((rank, queue))) = heads.pop() {
+                let turn = Turn { team: rank.team, model };
+                let left = &mut left[model.index()];
+                let next = match self.offer(view, plan, turn, queue, left) {
+                    Offer::Taken => {
+                        turns.push(turn);
+                        self.lines.next(model, queue, rank)
+                    }
+                    Offer::PassedOver => self.lines.next(model, queue, rank),
+                    Offer::NoRoom(short) => {
+                        let room = (plan.free(), &*self.rules.place);
+                        self.lines.next_after_failure(view, turn, queue, (rank, short), room)
+                    }
+                    Offer::NoneOfQueue => None,
+                };
+                heads.extend(next.map(|next| Reverse((next, queue))));
             }
         }
         if !turns.is_empty() {
@@ -304,10 +320,43 @@ impl Rounds {
         }
     }
 
+    /// Offers what is free on a model to a waiting job.
+    fn offer(
+        &mut self,
+        view: &View<'_>,
+        plan: &mut Plan<'_>,
+        turn: Turn,
+        queue: LineQueue,
+        left: &mut u64,
+    ) -> Offer {
+        let job = turn.team.first;
+        if !self.lines.may_fit(turn.model, queue, plan.free()) {
+            return Offer::NoneOfQueue;
+        }
+        let asked = self.roster.row(job).map_or(0, |row| row.gpu_milli);
+        if asked > *left {
+            self.lines.look_again(turn.model, queue);
+            return Offer::NoneOfQueue;
+        }
+        if plan.has_job(job) {
+            return Offer::PassedOver;
+        }
+        let spec = &view.job(job).expect("who waits is not over").spec;
+        let placed = seats::place_alone(&*self.rules.place, plan.free(), spec, turn.model);
+        match placed.map(|placement| plan.start(job, placement)) {
+            Ok(Ok(_)) => {
+                *left -= asked;
+                Offer::Taken
+            }
+            Ok(Err(_)) => Offer::PassedOver,
+            Err(short) => Offer::NoRoom(short),
+        }
+    }
+
     /// Starts jobs that take no turns, in order of submission.
     fn start_others(&self, view: &View<'_>, plan: &mut Plan<'_>) {
-        for job in self.roster.others(view).map(|job| job.id) {
-            self.try_other(view, plan, job, false);
+        for job in self.roster.others() {
+            self.try_other(view, plan, *job, false);
         }
     }
 
@@ -338,15 +387,9 @@ fn can_come_back(view: &View<'_>, lease: &Lease) -> bool {
     })
 }
 
-/// Thousandths of free GPUs of each model, on nodes that take jobs.
-fn free_gpus(view: &View<'_>, plan: &Plan<'_>) -> Vec<u64> {
-    let mut free = vec![0; view.models().len()];
-    for node in view.nodes().iter().filter(|node| node.usable() && node.kept.is_none()) {
-        if let Some(model) = node.spec.gpu_model {
-            free[model.index()] += u64::from(plan.free().gpu_free(node.id).0);
-        }
-    }
-    free
+/// Thousandths of free GPUs of each model, on nodes that take jobs and are kept for none.
+fn open_gpus(view: &View<'_>, plan: &Plan<'_>) -> Vec<u64> {
+    (0..view.models().len() as u32).map(|model| plan.free().open_gpu(ModelId(model))).collect()
 }
 
 fn held_milli(view: &View<'_>, lease: &Lease) -> u64 {
@@ -354,10 +397,9 @@ fn held_milli(view: &View<'_>, lease: &Lease) -> u64 {
 }
 
 /// Tells newcomers that their turn comes later.
-fn explain(view: &View<'_>, plan: &mut Plan<'_>) {
-    for id in view.pending() {
-        let job = view.job(*id).expect("a waiting job is not over");
-        if job.reason == Reason::New && !plan.has_job(*id) {
+fn explain(roster: &Roster, plan: &mut Plan<'_>) {
+    for id in roster.newcomers() {
+        if !plan.has_job(*id) {
             plan.hold(*id, Reason::NotThisRound);
         }
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hostler_core::capacity::Capacity;
 use hostler_core::cluster::Share;
 use hostler_core::id::{JobId, LeaseId, ModelId};
-use hostler_core::job::JobSpec;
+use hostler_core::job::{Job, JobSpec};
 use hostler_core::placement::{Lease, Part, Placement, Slice};
-use hostler_core::stage::Place;
+use hostler_core::stage::{Place, Shortfall};
 use hostler_core::target::{Team, Turn};
 use hostler_core::units::{Mib, Milli};
 use hostler_core::view::View;
@@ -17,20 +17,17 @@ use super::roster::{demand_on, gpu_gang};
 /// Half of a GPU.
 const HALF: Milli = Milli(500);
 
-/// Places one job on GPUs of one model; none when they are not free together.
+/// Places one job on GPUs of one model; tells how many of its tasks fit when not all do.
 pub(super) fn place_alone(
     place: &dyn Place,
     free: &Capacity,
     spec: &JobSpec,
     model: ModelId,
-) -> Option<Placement> {
-    let gang = gpu_gang(spec)?;
+) -> Result<Placement, Shortfall> {
+    let gang = gpu_gang(spec).ok_or(Shortfall { fit: 0 })?;
     let demand = demand_on(&gang.demand, model);
-    if !free.may_hold(&demand, gang.count) {
-        return None;
-    }
-    let parts = place.choose(free, 0, &demand, gang.count).ok()?;
-    Some(Placement { parts })
+    let parts = place.choose(free, 0, &demand, gang.count)?;
+    Ok(Placement { parts })
 }
 
 /// Places the members of a team, the older first.
@@ -41,10 +38,16 @@ pub(super) fn place_team(
     turn: Turn,
 ) -> Option<Vec<(JobId, Arc<Placement>)>> {
     let first = view.job(turn.team.first)?;
-    let whole = place_alone(place, free, &first.spec, turn.model)?;
+    let gang = gpu_gang(&first.spec)?;
+    if !free.may_hold(&demand_on(&gang.demand, turn.model), gang.count) {
+        return None;
+    }
+    let whole = place_alone(place, free, &first.spec, turn.model).ok()?;
     let Some(second) = turn.team.second else {
         return Some(vec![(first.id, Arc::new(whole))]);
     };
+    let suspended = |id: JobId| view.job(id).is_some_and(Job::is_suspended);
+    assert!(!turn.team.members().any(suspended), "who is suspended goes on with whole GPUs");
     let mem = view.model(turn.model)?.mem;
     let halves = halve(&whole, mem);
     let beside = beside(&halves, &view.job(second)?.spec)?;
@@ -98,6 +101,11 @@ pub(super) fn seated(view: &View<'_>, turn: Turn) -> Option<Seated> {
     let second = lease(second)?;
     let together = is_half(view, first) && devices(first).eq(devices(second));
     together.then_some(Seated { first: first.id, second: Some(second.id) })
+}
+
+/// Whether a job runs on halves of the GPUs that it asked for.
+pub(super) fn has_halves(view: &View<'_>, job: &Job) -> bool {
+    job.lease().and_then(|lease| view.lease(lease)).is_some_and(|lease| is_half(view, lease))
 }
 
 /// Whether a job that asked for whole GPUs has halves of them.

@@ -12,7 +12,8 @@ use hostler_core::target::{Solution, SolveRecord, Target, Team, Turn};
 use hostler_core::units::{Pace, Span};
 use hostler_core::view::View;
 
-use super::roster::{Roster, RosterEntry, gpu_gang};
+use super::roster::{Roster, RosterEntry, gpu_gang, is_bound};
+use super::seats;
 use crate::allocate::{
     Allocate, AllocateError, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow,
     in_parts, isolated_rates,
@@ -39,20 +40,26 @@ pub struct FairQuestion {
     pub tenants: Option<Inner>,
     /// Price of a GPU hour of each model, by name; others cost 1.
     pub prices: BTreeMap<String, f64>,
-    /// Steps per second of each job with an equal part of the cluster to itself.
-    pub alone: Alone,
+    /// Whether jobs are served strictly in order of submission: those behind as many as the whole
+    /// cluster could hold are not asked about.
+    pub in_order: bool,
+    /// Steps per second of each job with an equal part of the cluster to itself, to be noted with
+    /// the solution; none where nobody asks for it.
+    pub alone: Option<Alone>,
 }
 
 /// Solves for shares of time.
 pub(super) struct FairSolver {
     pub(super) question: FairQuestion,
     pub(super) make: Make,
-    pub(super) roster: Roster,
+    pub(super) roster: Arc<Roster>,
 }
 
 impl Solve for FairSolver {
     fn solve(&mut self, view: &View<'_>) -> Solution {
-        self.roster.refresh(view);
+        if !self.roster.is_current(view) {
+            Arc::make_mut(&mut self.roster).refresh(view);
+        }
         let (jobs, instance) = self.question.instance(view, &self.roster);
         if jobs.is_empty() {
             return Solution::default();
@@ -72,7 +79,7 @@ impl Solve for FairSolver {
         };
         Solution {
             targets: targets(&jobs, &allocation),
-            solve_records: solve_records(&jobs, &instance, (self.question.alone)(&instance)),
+            solve_records: self.question.solve_records(&jobs, &instance),
             fallback: failed || allocation.fallback.is_some(),
         }
     }
@@ -92,7 +99,8 @@ impl FairQuestion {
             weighted: false,
             tenants: None,
             prices: BTreeMap::new(),
-            alone: Arc::new(isolated_rates),
+            in_order: false,
+            alone: Some(Arc::new(isolated_rates)),
         }
     }
 
@@ -102,9 +110,14 @@ impl FairQuestion {
             row.rates.iter().zip(&workers).any(|(rate, gpus)| rate * gpus > 0.0)
         };
         let (mut ids, mut jobs, mut kinds) = (Vec::new(), Vec::new(), Kinds::default());
+        let (mut asked, all) = (0.0, workers.iter().sum::<f64>());
         for (job, row) in roster.rows(view).filter(|(_, row)| able(row)) {
+            if self.in_order && asked > all {
+                break;
+            }
+            asked += f64::from(gang(row));
             ids.push(job.id);
-            let kind = if self.packed { kinds.of(job) } else { 0 };
+            let kind = if self.packed { kinds.of(view, job) } else { 0 };
             jobs.push(JobRow { kind, ..self.job_row(view, job, row) });
         }
         let pairs = if self.packed { kinds.pairs(view) } else { Vec::new() };
@@ -125,7 +138,7 @@ impl FairQuestion {
         JobRow {
             rates: row.rates.to_vec(),
             kind: 0,
-            gang: job.spec.gpu_milli().div_ceil(1000).clamp(1, u32::MAX.into()) as u32,
+            gang: gang(row),
             weight: if self.weighted { f64::from(job.spec.priority.max(1)) } else { 1.0 },
             steps_left,
             end_is_known: end_is_known(view, job),
@@ -137,6 +150,23 @@ impl FairQuestion {
             number: job.id.0,
         }
     }
+
+    fn solve_records(&self, jobs: &[JobId], instance: &Instance) -> Vec<SolveRecord> {
+        let rates = self.alone.as_ref().map(|alone| alone(instance));
+        let rows = jobs.iter().zip(&instance.jobs).zip(rates.into_iter().flatten());
+        let solve_record = rows.map(|((job, row), rate)| SolveRecord {
+            job: *job,
+            steps_left: (row.steps_left * MILLION).round() as u64,
+            isolated: (rate * MILLION).round() as u64,
+            credit: Span((row.finish_credit * MILLION).round() as u64),
+        });
+        solve_record.collect()
+    }
+}
+
+/// GPUs of a job; a part of one counts as one.
+fn gang(row: &RosterEntry) -> u32 {
+    row.gpu_milli.div_ceil(1000).clamp(1, u32::MAX.into()) as u32
 }
 
 fn entity(weight: u32, inner: Inner) -> Entity {
@@ -185,22 +215,18 @@ fn credit(last: &SolveRecord, steps_left: f64) -> f64 {
 
 /// The model that a job has all to itself.
 fn held(view: &View<'_>, job: &Job) -> Option<usize> {
-    let models = 0..view.models().len();
-    let all = |model: &usize| {
-        let share = view.account(Team::alone(job.id), ModelId(*model as u32)).share;
-        share >= Target::ALL
-    };
-    models.into_iter().find(all)
+    view.own_accounts(job.id).iter().position(|account| account.share >= Target::ALL)
 }
 
 /// Shares as whole numbers.
 fn targets(jobs: &[JobId], allocation: &Allocation) -> Vec<Target> {
     let share = |share: f64| (share.clamp(0.0, 1.0) * Target::ALL as f64).round() as u64;
-    let mut targets = Vec::new();
+    let given = allocation.shares.iter().flatten().filter(|part| **part > 0.0).count();
+    let mut targets = Vec::with_capacity(given + allocation.pairs.len());
     for (job, row) in jobs.iter().zip(&allocation.shares) {
-        for (model, part) in row.iter().enumerate() {
-            let (team, model) = (Team::alone(*job), ModelId(model as u32));
-            targets.push(Target { team, model, share: share(*part) });
+        let team = Team::alone(*job);
+        for (model, part) in row.iter().enumerate().filter(|(_, part)| **part > 0.0) {
+            targets.push(Target { team, model: ModelId(model as u32), share: share(*part) });
         }
     }
     for pair in &allocation.pairs {
@@ -211,17 +237,6 @@ fn targets(jobs: &[JobId], allocation: &Allocation) -> Vec<Target> {
     targets
 }
 
-fn solve_records(jobs: &[JobId], instance: &Instance, rates: Vec<f64>) -> Vec<SolveRecord> {
-    let rows = jobs.iter().zip(&instance.jobs).zip(rates);
-    let solve_record = rows.map(|((job, row), rate)| SolveRecord {
-        job: *job,
-        steps_left: (row.steps_left * MILLION).round() as u64,
-        isolated: (rate * MILLION).round() as u64,
-        credit: Span((row.finish_credit * MILLION).round() as u64),
-    });
-    solve_record.collect()
-}
-
 /// Kinds of jobs that behave alike in pairs: same profile, same shape.
 #[derive(Default)]
 struct Kinds {
@@ -230,8 +245,8 @@ struct Kinds {
 
 impl Kinds {
     /// The kind of a job; zero when it shares with nobody.
-    fn of(&mut self, job: &Job) -> u32 {
-        let Some(key) = pair_key(job) else { return 0 };
+    fn of(&mut self, view: &View<'_>, job: &Job) -> u32 {
+        let Some(key) = pair_key(view, job) else { return 0 };
         let next = self.known.len() as u32 + 1;
         *self.known.entry(key).or_insert(next)
     }
@@ -263,15 +278,18 @@ impl Kinds {
 /// Whether the two of a team are still believed to run together; who is alone always is.
 pub(super) fn runs_together(view: &View<'_>, turn: Turn) -> bool {
     let Some(second) = turn.team.second else { return true };
-    let key = |job: JobId| view.job(job).and_then(pair_key);
+    let key = |job: JobId| view.job(job).and_then(|job| pair_key(view, job));
     let (Some(first), Some(second)) = (key(turn.team.first), key(second)) else { return false };
     let pair = view.profile(first.0).and_then(|own| own.pair(second.0, turn.model, first.1));
     pair.is_some_and(|PairPace(own, others)| own > Pace::ZERO && others > Pace::ZERO)
 }
 
 /// What must be equal for two jobs to share GPUs in the same way: profile, GPUs in all, and GPUs
-/// of a task. None when the job shares with nobody.
-pub(super) fn pair_key(job: &Job) -> Option<(ProfileKey, u32, u32)> {
+/// of a task. None when the job shares with nobody, or can go on with whole GPUs only.
+fn pair_key(view: &View<'_>, job: &Job) -> Option<(ProfileKey, u32, u32)> {
+    if is_bound(view, job) && !seats::has_halves(view, job) {
+        return None;
+    }
     let gang = gpu_gang(&job.spec)?;
     let willing = job.spec.sharing == Sharing::Willing && !gang.demand.gpu.is_fraction();
     let profile = job.spec.profile.filter(|_| willing)?;

@@ -7,6 +7,7 @@
 
 use super::scaled::Scaled;
 use super::system::System;
+use super::vector::size;
 use super::{LpError, LpSolution, Problem};
 use crate::limits::LP_ITERATIONS_MAX;
 
@@ -23,8 +24,15 @@ const PATIENCE: u32 = 8;
 /// Part of the way to the border that a step goes.
 const STEP: f64 = 0.995;
 
+/// One, and more than products of three numbers are off by rounding.
+const ROUNDED_UP: f64 = 1.0 + 1e-12;
+
 /// Length of a step that is as good as none.
 const SHORT: f64 = 0.1;
+/// Steps back to the middle after which it is reached: one more would change nothing.
+const CENTRINGS: u32 = 3;
+/// Part of the products that is aimed for from the middle when no longer step is possible.
+const LOWER: f64 = 0.1;
 
 /// Solves a problem that has an optimum.
 pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
@@ -35,6 +43,7 @@ pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
     let mut best = None;
     let mut since_best = 0;
     let mut iteration = 0;
+    let mut centred = 0;
     while iteration < LP_ITERATIONS_MAX && since_best < PATIENCE {
         let residuals = Residuals::new(&scaled, &point);
         let error = residuals.error;
@@ -51,15 +60,21 @@ pub(super) fn solve(problem: &Problem) -> Result<LpSolution, LpError> {
             since_best = 0;
             best = (error <= ENOUGH).then(|| point.clone());
         }
-        advance(&scaled, &mut system, &mut point, &residuals);
+        advance(&scaled, &mut system, &mut point, &residuals, &mut centred);
         iteration += 1;
     }
     let enough = best.map(|point| scaled.unscale(problem, &point.x, &point.y, iteration));
     enough.ok_or(LpError::Stuck { iterations: iteration })
 }
 
-/// One step of the method.
-fn advance(scaled: &Scaled, system: &mut System, point: &mut Point, residuals: &Residuals) {
+/// One step of the method. `centred` counts the last ones that went back to the middle.
+fn advance(
+    scaled: &Scaled,
+    system: &mut System,
+    point: &mut Point,
+    residuals: &Residuals,
+    centred: &mut u32,
+) {
     point.factor(scaled, system);
     let columns = point.x.len();
     let rows = point.y.len();
@@ -85,16 +100,22 @@ fn advance(scaled: &Scaled, system: &mut System, point: &mut Point, residuals: &
     let mut step = point.direction(scaled, system, residuals, &column_target, &row_target);
     let (mut primal, mut dual) = point.longest(&step);
     if primal.min(dual) < SHORT {
-        // Against the border: back to the middle, with products as they are on average.
+        // Against the border: back to the middle, with products as they are on average; from
+        // there, straight on with less.
+        let part = if *centred < CENTRINGS { 1.0 } else { LOWER };
+        let middle = (mean * part).max(least);
+        *centred += 1;
         for (j, target) in column_target.iter_mut().enumerate() {
-            let centre = if scaled.logs[j] > 0.0 { scaled.logs[j] } else { mean.max(least) };
+            let centre = if scaled.logs[j] > 0.0 { scaled.logs[j] } else { middle };
             *target = centre - point.x[j] * point.s[j];
         }
         for (i, target) in row_target.iter_mut().enumerate() {
-            *target = mean.max(least) - point.w[i] * point.y[i];
+            *target = middle - point.w[i] * point.y[i];
         }
         step = point.direction(scaled, system, residuals, &column_target, &row_target);
         (primal, dual) = point.longest(&step);
+    } else {
+        *centred = 0;
     }
     point.go(&step, (primal * STEP).min(1.0), (dual * STEP).min(1.0));
 }
@@ -184,13 +205,14 @@ impl Point {
     /// How far a step may go, at most 1, before a value of the primal or of the dual side is 0.
     fn longest(&self, step: &Point) -> (f64, f64) {
         let reach = |values: &[f64], steps: &[f64]| {
-            let pairs = values.iter().zip(steps);
-            pairs.fold(
-                1.0 / STEP,
-                |reach: f64, (value, step)| {
-                    if *step < 0.0 { reach.min(-value / step) } else { reach }
-                },
-            )
+            let mut reach: f64 = 1.0 / STEP;
+            for (value, step) in values.iter().zip(steps) {
+                // A division takes long, and few values are the first to get to the border.
+                if *value <= -step * reach * ROUNDED_UP {
+                    reach = reach.min(-value / step);
+                }
+            }
+            reach
         };
         (
             reach(&self.x, &step.x).min(reach(&self.w, &step.w)),
@@ -263,7 +285,6 @@ impl Residuals {
                 missed += (scaled.logs[column] - x * point.s[column]).abs();
             }
         }
-        let size = |list: &[f64]| list.iter().fold(0.0f64, |size, value| size.max(value.abs()));
         // Logarithms bring weights of about 1.
         let value = if scaled.log_count > 0 { 1.0 } else { value.abs().max(VALUE_MIN) };
         let gap = (point.complementarity(scaled) + missed) / value;

@@ -47,9 +47,9 @@ impl Skyline {
         self.starts[row] + column - self.first[row]
     }
 
-    /// Adds to the entry that is kept there.
-    pub fn add(&mut self, spot: usize, value: f64) {
-        self.values[spot] += value;
+    /// Adds to the entries that are kept at these spots.
+    pub fn add(&mut self, spots: &[usize], values: impl Iterator<Item = f64>) {
+        spots.iter().zip(values).for_each(|(&spot, value)| self.values[spot] += value);
     }
 
     /// Replaces the matrix by its factors. `negative` says which pivots are below 0.
@@ -63,9 +63,16 @@ impl Skyline {
             for column in first..row {
                 let from = self.first[column].max(first);
                 let start = self.starts[column] + from - self.first[column];
-                let other = &done[start..start + column - from];
-                let sum = dot(&entries[from - first..column - first], other);
-                entries[column - first] -= sum;
+                // Most rows belong to a class and reach back to one other at most.
+                match column - from {
+                    0 => {}
+                    1 => entries[column - first] -= 0.0 + entries[from - first] * done[start],
+                    length => {
+                        let other = &done[start..start + length];
+                        let sum = dot(&entries[from - first..column - first], other);
+                        entries[column - first] -= sum;
+                    }
+                }
             }
             let mut pivot = before;
             for column in first..row {

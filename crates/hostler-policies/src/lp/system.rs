@@ -94,10 +94,7 @@ impl System {
         self.diagonal.clear();
         self.diagonal.extend(diagonal);
         self.matrix.clear();
-        let mut spots = self.spots.iter().copied();
-        let mut add = |value: f64| {
-            self.matrix.add(spots.next().expect("there is a spot for each entry"), value);
-        };
+        let mut spots = &self.spots[..];
         for (column, &theta) in self.theta.iter().enumerate() {
             if self.is_wide[column] {
                 continue;
@@ -105,13 +102,19 @@ impl System {
             let (_, values) = scaled.column(column);
             for (at, value) in values.iter().enumerate() {
                 let weight = value * theta;
-                values[..=at].iter().for_each(|factor| add(weight * factor));
+                let (own, rest) = spots.split_at(at + 1);
+                self.matrix.add(own, values[..=at].iter().map(|factor| weight * factor));
+                spots = rest;
             }
         }
-        self.diagonal.iter().for_each(|ratio| add(*ratio));
+        let (own, mut spots) = spots.split_at(self.diagonal.len());
+        self.matrix.add(own, self.diagonal.iter().copied());
         for &column in &self.wide {
-            add(-1.0 / self.theta[column]);
-            scaled.column(column).1.iter().for_each(|value| add(-value));
+            let (_, values) = scaled.column(column);
+            let (own, rest) = spots.split_at(values.len() + 1);
+            let entries = values.iter().map(|value| -value);
+            self.matrix.add(own, std::iter::once(-1.0 / self.theta[column]).chain(entries));
+            spots = rest;
         }
         let (local, shift) = (self.local, self.wide.len());
         self.matrix.factor(|row| row >= local && row < local + shift);

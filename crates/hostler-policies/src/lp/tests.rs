@@ -25,6 +25,45 @@ fn level_problem(seed: u64, jobs: usize, types: usize, tight: bool) -> Problem {
     problem
 }
 
+/// Many jobs of three kinds on five types, of which one alone has to hurry: nothing but its own
+/// time is scarce.
+fn one_in_a_hurry(seed: u64, jobs: usize) -> Problem {
+    const RATES: [[f64; 5]; 3] = [
+        [0.036, 0.521, 0.151, 1.0, 1.0],
+        [0.278, 0.515, 0.593, 1.0, 1.0],
+        [0.267, 0.356, 0.815, 1.0, 1.0],
+    ];
+    let workers = [2240.0, 994.0, 1596.0, 832.0, 1080.0].map(|gpus| gpus * jobs as f64 / 4000.0);
+    let mut random = Random::new(seed);
+    let mut bounds: Vec<f64> = (0..2 * jobs).map(|row| (row % 2) as f64).collect();
+    bounds.extend([1.0; 5]);
+    let mut problem = Problem::new(bounds, 5);
+    let mut level = Vec::new();
+    for job in 0..jobs {
+        let gang = random.pick(&[(1.0, 12.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0)]);
+        let kinds = [(None, 73.0), (Some(0), 20.0), (Some(1), 3.0), (Some(2), 2.0), (Some(3), 2.0)];
+        let only = random.pick(&kinds);
+        for gpu in (0..5).filter(|gpu| only.is_none_or(|only| only == *gpu)) {
+            let rate = if only.is_some() { 1.0 } else { RATES[job % 3][gpu] };
+            let part = gang / workers[gpu];
+            problem.column(0.0, &[(2 * job, -rate), (2 * job + 1, 1.0), (2 * jobs + gpu, part)]);
+        }
+        let need = (0.045 * libm::exp(0.8 * random.normal())).min(0.3);
+        level.push((2 * job, if job == 0 { 0.9 } else { need }));
+    }
+    problem.wide_column(1.0, &level);
+    problem
+}
+
+#[test]
+fn the_middle_of_a_large_programme_is_left_again() {
+    for seed in 0..8 {
+        let solution = one_in_a_hurry(seed, 1000).solve(Solver::Interior).unwrap();
+        assert!(solution.objective < 1.0 / 0.9 + 1e-6, "{}", solution.objective);
+        assert!(solution.iterations < 30, "{}", solution.iterations);
+    }
+}
+
 #[test]
 fn two_products_share_two_machines() {
     let mut problem = Problem::new(vec![4.0, 12.0, 18.0], 1);

@@ -3,6 +3,18 @@
 /// Numbers that are worked on side by side: one sum would wait for itself.
 const LANES: usize = 4;
 
+/// The greatest of the numbers without their signs.
+pub fn size(list: &[f64]) -> f64 {
+    let mut sizes = [0.0f64; LANES];
+    let (fours, rest) = list.as_chunks::<LANES>();
+    for four in fours {
+        for lane in 0..LANES {
+            sizes[lane] = sizes[lane].max(four[lane].abs());
+        }
+    }
+    rest.iter().fold(sizes.into_iter().fold(0.0, f64::max), |size, value| size.max(value.abs()))
+}
+
 /// The sum of the products.
 pub fn dot(left: &[f64], right: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];

@@ -98,6 +98,11 @@ impl GapQueues {
         &self.lines[kind]
     }
 
+    /// What a waiting job asks for.
+    pub(super) fn kind(&self, rank: Rank) -> Option<&Kind> {
+        self.kinds.get(&rank)
+    }
+
     /// Whether nothing is known against a job.
     pub(super) fn may_fit(&self, rank: Rank) -> bool {
         match self.kinds.get(&rank) {

@@ -129,10 +129,11 @@ impl<'a> HeadRoom<'a> {
         groups.filter_map(|(group, held)| Some((*group, spare(*held)?))).collect()
     }
 
-    /// Whether the head could use what a node of the group holds.
+    /// Whether the head could use what a node of the group holds; of any, where none is spare.
     pub(super) fn uses(&self, free: &Capacity, group: u32, node: NodeId) -> bool {
         let HeadRoom::Slots(slots) = self else { return true };
-        slots.group_of(free, node) == group && slots.held(free, node) > 0
+        let concerns = slots.all_needed || slots.group_of(free, node) == group;
+        concerns && slots.held(free, node) > 0
     }
 
     /// How many slots of its node a part would take.

@@ -1,11 +1,12 @@
 //! Policies that put jobs in an order and start them as they fit.
 
-mod backfill;
+mod agenda;
 mod beside;
-mod future;
+mod calendar;
+mod choices;
 mod gap_queues;
 mod head_room;
-mod hopeless;
+mod holders;
 mod line;
 mod outlook;
 mod rank;
@@ -17,6 +18,7 @@ policies![
     conservative_backfill,
     sjf,
     srtf,
+    bounded_sjf,
     priority,
     load_balance,
     progressive_filling

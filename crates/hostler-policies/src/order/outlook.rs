@@ -1,80 +1,17 @@
-//! What backfilling policies have in common: who is new, when jobs are believed to end, and what
-//! to tell those who wait. No policy of its own.
+//! What backfilling policies have in common: when jobs are believed to end, and what to tell those
+//! who wait. No policy of its own.
 
 use std::mem::discriminant;
 
-use hostler_core::admit::EmptyCluster;
-use hostler_core::id::{JobId, NodeId};
 use hostler_core::job::Job;
 use hostler_core::placement::{Lease, Placement};
 use hostler_core::plan::Plan;
 use hostler_core::reason::Reason;
-use hostler_core::stage::{Place, no_capacity};
-use hostler_core::state::Change;
-use hostler_core::units::{Span, Time};
+use hostler_core::stage::no_capacity;
+use hostler_core::units::{Rate, Span, Time};
 use hostler_core::view::View;
 
-use super::hopeless::Hopeless;
 use crate::limits::{OVERDUE_MIN, OVERDUE_PART};
-
-/// Follows what happened since the last question. All that it remembers follows from the state.
-#[derive(Default)]
-pub(super) struct News {
-    seen: Option<u64>,
-    empty_cluster: EmptyCluster,
-    /// What is known not to fit.
-    pub(super) hopeless: Hopeless,
-}
-
-impl News {
-    /// Rejects newcomers that can never run; the answer are the others, by id.
-    pub(super) fn follow(
-        &mut self,
-        view: &View<'_>,
-        plan: &mut Plan<'_>,
-        place: &dyn Place,
-    ) -> Vec<JobId> {
-        let journal = view.journal();
-        let changes = self.seen.and_then(|seen| journal.since(seen));
-        self.seen = Some(journal.end());
-        let freed = changes.map(freed);
-        self.hopeless.follow(plan.free(), freed.as_deref());
-        self.empty_cluster.refresh(view);
-        let mut came = changes.map_or_else(
-            || view.pending().iter().copied().collect(),
-            |changes| queued(view, changes),
-        );
-        came.retain(|id| {
-            let job = view.job(*id).expect("a waiting job is not over");
-            self.empty_cluster.admits(view, plan, *id, &job.spec, place)
-        });
-        came
-    }
-}
-
-/// Nodes that have more free than before, each once.
-fn freed(changes: &[Change]) -> Vec<NodeId> {
-    let freed = changes.iter().filter_map(|change| match change {
-        Change::Freed(node) => Some(*node),
-        Change::Queued(_) | Change::Unqueued(_) => None,
-    });
-    let mut freed: Vec<NodeId> = freed.collect();
-    freed.sort_unstable();
-    freed.dedup();
-    freed
-}
-
-/// Jobs that began to wait and still do, by id.
-fn queued(view: &View<'_>, changes: &[Change]) -> Vec<JobId> {
-    let queued = changes.iter().filter_map(|change| match change {
-        Change::Queued(id) => Some(*id),
-        Change::Unqueued(_) | Change::Freed(_) => None,
-    });
-    let mut came: Vec<JobId> = queued.filter(|id| view.pending().contains(id)).collect();
-    came.sort_unstable();
-    came.dedup();
-    came
-}
 
 /// A stay and when it is believed to end.
 #[derive(Clone, Copy)]
@@ -137,42 +74,25 @@ fn cut_off(view: &View<'_>, lease: &Lease) -> Option<Time> {
 
 /// When a job that starts at `start` is believed to end; `Time::NEVER` when nobody knows.
 pub(super) fn believed_end(view: &View<'_>, job: &Job, placement: &Placement, start: Time) -> Time {
+    end_at(job, view.believed_rate(job, placement), start)
+}
+
+/// The same at a speed.
+pub(super) fn end_at(job: &Job, rate: Rate, start: Time) -> Time {
     let again = job.ledger.first_start.is_some();
     let load = if again { job.spec.checkpoint.load } else { Span::ZERO };
     let left = match job.remaining() {
         Some(Span::ZERO) => Some(overdue(job.ledger.ran)),
         left => left,
     };
-    let rate = view.believed_rate(job, placement);
-    let end = left.map_or(Time::NEVER, |left| start + load + left.at(rate));
+    let takes = |left: Span| job.spec.checkpoint.time_for(Span::ZERO, left, rate);
+    let end = left.map_or(Time::NEVER, |left| start + load + takes(left));
     let cut = job.spec.time_limit.map(|limit| start + limit);
     end.min(cut.unwrap_or(Time::NEVER)).max(start + Span(1))
 }
 
-/// Starts a job and notes when it is believed to end; the answer is the job if it does not fit.
-pub(super) fn blocked<'a>(
-    place: &dyn Place,
-    hopeless: &mut Hopeless,
-    view: &View<'a>,
-    plan: &mut Plan<'_>,
-    id: JobId,
-    started: &mut Vec<Started>,
-) -> Option<&'a Job> {
-    if plan.has_job(id) {
-        return None;
-    }
-    let job = view.job(id).expect("a waiting job is not over");
-    let Some(placement) = hopeless.place(place, plan, &job.spec) else {
-        return Some(job);
-    };
-    let at = believed_end(view, job, &placement, view.now());
-    started.push(Started { at, placement: placement.clone() });
-    plan.start(id, placement).expect("a waiting job starts on free nodes");
-    None
-}
-
 /// What a job is believed to need beyond its estimate.
-fn overdue(ran: Span) -> Span {
+pub(super) fn overdue(ran: Span) -> Span {
     Span(ran.0 / OVERDUE_PART).max(OVERDUE_MIN)
 }
 
@@ -197,15 +117,5 @@ pub(super) fn explain_no_capacity(plan: &mut Plan<'_>, job: &Job) {
     if !matches!(job.reason, Reason::NoCapacity { .. }) {
         let reason = no_capacity(plan.free(), &job.spec);
         explain(plan, job, reason);
-    }
-}
-
-/// Tells newcomers that nobody looked at that they are behind `head`.
-pub(super) fn explain_rest(view: &View<'_>, plan: &mut Plan<'_>, came: &[JobId], head: JobId) {
-    for id in came {
-        let job = view.job(*id).expect("a waiting job is not over");
-        if job.reason == Reason::New {
-            plan.hold(*id, Reason::Behind { head });
-        }
     }
 }

@@ -46,4 +46,8 @@ impl Order for ByPriority {
     fn key(&self, _: &View<'_>, job: &Job) -> i64 {
         -i64::from(job.spec.priority)
     }
+
+    fn keeps_rank(&self) -> bool {
+        true
+    }
 }

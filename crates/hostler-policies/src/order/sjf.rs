@@ -12,10 +12,13 @@ use hostler_core::view::View;
 
 use super::rank::{key_of, run_time_settings};
 
+/// Its name.
+pub const KIND: &str = "sjf";
+
 /// Shortest job first.
 pub fn def() -> PolicyDef {
     let summary = "shortest believed run time first";
-    PolicyDef::new("sjf", summary, |config: Config| Ok(config.pipeline(ByTotal)))
+    PolicyDef::new(KIND, summary, |config: Config| Ok(config.pipeline(ByTotal)))
 }
 
 run_time_settings! {
@@ -31,5 +34,9 @@ pub struct ByTotal;
 impl Order for ByTotal {
     fn key(&self, _: &View<'_>, job: &Job) -> i64 {
         key_of(job.estimate.map(|estimate| estimate.run))
+    }
+
+    fn keeps_rank(&self) -> bool {
+        true
     }
 }

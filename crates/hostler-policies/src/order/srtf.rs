@@ -31,4 +31,8 @@ impl Order for ByRemaining {
     fn key(&self, view: &View<'_>, job: &Job) -> i64 {
         key_of(view.remaining(job))
     }
+
+    fn keeps_rank(&self) -> bool {
+        true
+    }
 }

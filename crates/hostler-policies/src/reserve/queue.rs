@@ -75,6 +75,10 @@ impl Queue {
                 Change::Queued(id) => _ = news.came.insert(*id),
                 Change::Unqueued(id) => self.remove(*id),
                 Change::Freed(node) => _ = news.freed.insert(*node),
+                Change::Ended(_)
+                | Change::Slipped(_)
+                | Change::Rescheduled(_)
+                | Change::Closed(_) => {}
             }
         }
         let due = self.times.iter().take_while(|(at, _)| *at <= view.now());

@@ -45,6 +45,30 @@ fn a_long_job_starts_beside_the_reserved_place() {
 }
 
 #[test]
+fn saves_count_until_the_end_and_not_beyond() {
+    // a saves after 30 and 60 s of its work and is done at 98: c would delay b, d does not.
+    check_of(
+        &["fifo-backfill", "conservative-backfill"],
+        "
+        cluster 2
+        job a  at 0  gpus 1  for 90  save 4  every 30
+        job b  at 1  gpus 2  for 10
+        job c  at 2  gpus 1  for 97
+        job d  at 3  gpus 1  for 95
+        job e  at 4  gpus 2  for 30  save 4  every 30
+        ",
+        expect![[r#"
+            a  0..98
+            b  98..108
+            c  108..205
+            d  3..98
+            e  205..235
+            avg jct 146.80  makespan 235  preemptions 0
+        "#]],
+    );
+}
+
+#[test]
 fn a_long_job_starts_on_another_node_when_the_rule_wants_the_reserved_one() {
     check(
         "kind = 'fifo-backfill'",
@@ -143,7 +167,6 @@ fn those_who_wait_are_told_whom_they_would_delay() {
         1  job 1: 0 of its 1 tasks would fit now
         2  job 2: 0 of its 1 tasks would fit now
         3  job 3: it would delay job 1, which has a reservation
-        100  job 3: it would delay job 2, which has a reservation
         200  job 3: 0 of its 1 tasks would fit now
     "#]],
     );
@@ -304,7 +327,7 @@ fn nobody_waits_for_a_head_whose_nodes_are_down() {
 }
 
 #[test]
-fn many_ends_are_rounded_onto_few_instants_but_for_the_first_that_waits() {
+fn every_end_counts_however_many_there_are() {
     let mut scenario = "cluster 64\n".to_owned();
     for job in 0..63 {
         scenario += &format!("job r{job} at 0 gpus 1 for {}\n", 10 + job);

@@ -8,6 +8,7 @@ mod reference;
 mod regressions;
 mod reserve;
 mod sharing;
+mod suspended;
 mod unsaved;
 
 use std::sync::{Arc, LazyLock};

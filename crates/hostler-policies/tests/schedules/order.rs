@@ -364,6 +364,83 @@ fn a_job_whose_last_word_was_lost_with_its_node_runs_again() {
 }
 
 #[test]
+fn bounded_sjf_lets_those_that_overtake_have_a_part_of_the_gpus() {
+    // Four GPUs, two of them for those that overtake `long`: `s3` and `s1`, then `s2`. The two that
+    // are free at 40 are for `long`, although `s4` is shorter.
+    check(
+        "kind = 'bounded-sjf'\nstretch = 2.0",
+        "
+        cluster 4
+        job a     at 0  gpus 2  for 20
+        job b     at 0  gpus 2  for 40
+        job long  at 1  gpus 2  for 90
+        job s1    at 2  gpus 1  for 30
+        job s2    at 3  gpus 1  for 30
+        job s3    at 4  gpus 1  for 5
+        job s4    at 5  gpus 1  for 40
+        ",
+        expect![[r#"
+            a     0..20
+            b     0..40
+            long  40..130
+            s1    20..50
+            s2    25..55
+            s3    20..25
+            s4    50..90
+            avg jct 56.43  makespan 130  preemptions 0
+        "#]],
+    );
+}
+
+#[test]
+fn bounded_sjf_keeps_room_for_a_gang_that_nobody_else_delays() {
+    // When `a` is over, no job before `wide` runs: nothing starts until it fits.
+    check(
+        "kind = 'bounded-sjf'\nstretch = 2.0",
+        "
+        cluster 4
+        job a     at 0   gpus 2  for 20
+        job b     at 0   gpus 2  for 10
+        job wide  at 1   gpus 4  for 20
+        job s1    at 2   gpus 2  for 30
+        job s2    at 3   gpus 2  for 31
+        ",
+        expect![[r#"
+            a     0..20
+            b     0..10
+            wide  40..60
+            s1    10..40
+            s2    60..91
+            avg jct 43.00  makespan 91  preemptions 0
+        "#]],
+    );
+}
+
+#[test]
+fn bounded_sjf_takes_a_job_of_which_little_is_known_for_a_longer_one() {
+    // Medians: 10 s for `a`, but it was 100 s once, 20 s for `b`.
+    let scenario = "
+        cluster 2
+        job a1      at 0    tenant a  for 10
+        job a2      at 0    tenant a  for 10
+        job a3      at 0    tenant a  for 100
+        job b1      at 0    tenant b  for 20
+        job b2      at 0    tenant b  for 20
+        job b3      at 0    tenant b  for 20
+        job other   at 290  tenant c  for 500
+        job shaky   at 300  tenant a  for 10
+        job steady  at 300  tenant b  for 20
+    ";
+    let ends_with = |settings: &str, lines: &[&str]| {
+        let policy = format!("kind = 'bounded-sjf'\nestimate = 'median'\n{settings}");
+        let text = hostler_sim::fixture::check(&|| build(&policy), scenario).text;
+        lines.iter().for_each(|line| assert!(text.contains(line), "{text}"));
+    };
+    ends_with("caution = 0.0", &["shaky   300..310", "steady  310..330"]);
+    ends_with("caution = 1.0", &["shaky   320..330", "steady  300..320"]);
+}
+
+#[test]
 fn a_job_on_a_draining_node_is_not_stopped_in_vain() {
     // `low` ranks last, but its node takes nothing new: only `mid` makes room for `high`.
     let scenario = "
@@ -396,4 +473,63 @@ fn a_job_on_a_draining_node_is_not_stopped_in_vain() {
         _ => None,
     });
     assert_eq!(stops.collect::<Vec<LeaseId>>(), [LeaseId(0)]);
+}
+
+#[test]
+fn many_jobs_whose_node_is_down_hold_nobody_back_under_bounded_sjf() {
+    let stuck: String = (0..17).map(|job| format!("job j{job}  at 0  gpus 4  for 5\n")).collect();
+    check(
+        "kind = 'bounded-sjf'",
+        &format!(
+            "
+            node x gpus 4
+            node y gpus 1
+            fault node-down x at 0 for 1000
+            {stuck}
+            job s  at 1  gpus 1  for 5
+            "
+        ),
+        expect![[r#"
+            j0   1000..1005
+            j1   1005..1010
+            j2   1010..1015
+            j3   1015..1020
+            j4   1020..1025
+            j5   1025..1030
+            j6   1030..1035
+            j7   1035..1040
+            j8   1040..1045
+            j9   1045..1050
+            j10  1050..1055
+            j11  1055..1060
+            j12  1060..1065
+            j13  1065..1070
+            j14  1070..1075
+            j15  1075..1080
+            j16  1080..1085
+            s    1..6
+            avg jct 987.22  makespan 1085  preemptions 0
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_time_limit_frees_in_the_same_step_needs_no_victim() {
+    // a is cut off at 10, when h comes: b runs on.
+    check(
+        "kind = 'priority'\npreempt = true",
+        "
+        node x gpus 4
+        node y gpus 4
+        job a  at 0  gpus 4  for 100  limit 10  priority 1
+        job b  at 0  gpus 4  for 100  priority 1  save 5  load 5
+        job h  at 10  gpus 4  for 5  priority 9
+        ",
+        expect![[r#"
+            a  0..10 timed out
+            b  0..100
+            h  10..15
+            avg jct 52.50  makespan 100  preemptions 0
+        "#]],
+    );
 }

@@ -9,12 +9,12 @@ use crate::durations::MedianRun;
 fn features(tenant: u32, gpus: u64) -> Features {
     Features {
         tenant: TenantId(tenant),
-        group: None,
         models: ModelSet::ALL,
         gpu_milli: gpus * 1000,
         cpu_milli: 4000,
         mem_mib: 1024,
         tasks: 1,
+        ..Features::default()
     }
 }
 

@@ -17,6 +17,7 @@ fn past(number: u64, submitted: u64, ended: u64, run: u64) -> Past {
         cpu_milli: 1000,
         mem_mib: 1024,
         tasks: 1,
+        ..Features::default()
     };
     let (submitted, ended) = (Time::from_secs(submitted), Time::from_secs(ended));
     Past { features, submitted, ended, run: Span::from_secs(run) }
@@ -40,6 +41,7 @@ fn a_score_counts_errors_as_shares_of_the_truth() {
             median_error: 0.2,
             mae_s: 18.75,
             within_spread: 0.5,
+            rank_correlation: -0.22360679774997896,
             cdf: [],
         }"#]]
     .assert_eq(&format!("{rest:#?}"));
@@ -86,4 +88,26 @@ fn what_is_said_of_a_job_does_not_depend_on_runs_that_were_not_over() {
             assert_ne!(said, again, "nothing was learnt from job {changed}");
         }
     }
+}
+
+#[test]
+fn a_rank_correlation_is_that_of_the_textbook() {
+    let score_of = |said: &[(Option<u64>, u64)]| {
+        let estimate = |run| Estimate { run: Span::from_secs(run), spread: Span::ZERO };
+        let said = said.iter().map(|(run, truth)| (run.map(estimate), Span::from_secs(*truth)));
+        score(said).rank_correlation
+    };
+    // Ranks 1, 2, 4, 5, 3 and 2, 1, 3, 5, 4: 1 - 6 * (1 + 1 + 1 + 0 + 1) / (5 * 24).
+    let said = [(Some(10), 2), (Some(20), 1), (Some(30), 3), (Some(40), 6), (Some(25), 5)];
+    let five = [said[0], said[1], said[4], said[2], said[3]];
+    assert!((score_of(&said) - 0.8).abs() < 1e-9, "{}", score_of(&said));
+    // The order of the jobs themselves does not matter.
+    assert_eq!(score_of(&said), score_of(&five));
+    assert_eq!(score_of(&[(Some(1), 1), (Some(2), 2), (None, 3)]), 1.0);
+    assert_eq!(score_of(&[(Some(3), 1), (Some(2), 2), (Some(1), 3)]), -1.0);
+    // Estimates that are all the same are no order; two that are equal share a rank.
+    assert_eq!(score_of(&[(Some(7), 1), (Some(7), 2)]), 0.0);
+    let shared = score_of(&[(Some(1), 1), (Some(1), 2), (Some(2), 3)]);
+    assert!((shared - 0.866_025_4).abs() < 1e-6, "{shared}");
+    assert_eq!(score_of(&[]), 0.0);
 }

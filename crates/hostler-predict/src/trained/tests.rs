@@ -13,6 +13,7 @@ fn names(users: &[&str], groups: &[&str], gpu_models: &[&str]) -> Names {
         users: numbered(users, TenantId),
         groups: numbered(groups, GroupId),
         gpu_models: numbered(gpu_models, ModelId),
+        ..Names::default()
     }
 }
 
@@ -25,6 +26,7 @@ fn features(names: &Names, user: &str, group: &str, model: &str, gpus: u64) -> F
         cpu_milli: 1000,
         mem_mib: 1024,
         tasks: 1,
+        ..Features::default()
     }
 }
 
@@ -49,7 +51,7 @@ fn train(kind: ModelKind) -> ModelFile {
 fn a_model_is_read_as_it_was_written_and_bound_to_other_numbers() {
     // The same names in another order, one of them missing, others added.
     let here = names(&["eve", "bob", "ada"], &["weekly", "daily"], &["T4", "A10", "V100"]);
-    for kind in [ModelKind::Median, ModelKind::Cart] {
+    for kind in [ModelKind::Median, ModelKind::Cart, ModelKind::Blend] {
         let file = train(kind);
         let read = ModelFile::parse(&file.to_json()).unwrap();
         assert_eq!(read, file);
@@ -57,9 +59,15 @@ fn a_model_is_read_as_it_was_written_and_bound_to_other_numbers() {
         let secs = |user, group, gpu| {
             model.belief(&features(&here, user, group, gpu, 1)).unwrap().run.secs_f64().round()
         };
-        assert_eq!(secs("ada", "daily", "V100"), 10.0, "{kind:?}");
-        assert_eq!(secs("ada", "daily", "T4"), 30.0, "{kind:?}");
-        assert_eq!(secs("bob", "", "any"), 500.0, "{kind:?}");
+        for (said, run) in [
+            (secs("ada", "daily", "V100"), 10.0),
+            (secs("ada", "daily", "T4"), 30.0),
+            (secs("bob", "", "any"), 500.0),
+        ] {
+            // What a blend is ranked by counts a little of what wider voices say.
+            let off = if kind == ModelKind::Blend { 0.5 * run } else { 0.0 };
+            assert!(f64::abs(said - run) <= off, "{kind:?}: {said} for {run}");
+        }
     }
     // Nobody knows Eve: all jobs count, a third each of 10, 30 and 500.
     let model = train(ModelKind::Median).bind(&here);
@@ -116,7 +124,7 @@ fn a_file_that_is_no_model_is_refused_with_what_is_wrong() {
         no model of run times: missing field `format` at line 1 column 2
         no model of run times: `format`: `other`, not `hostler-model`
         `version` of the model: 2; this program reads 1; train it again
-        no model of run times: unknown variant `x`, expected `median` or `cart` at line 1 column 48
+        no model of run times: unknown variant `x`, expected one of `median`, `cart`, `blend` at line 1 column 48
         `medians` of the model: row 0 is about no known user, group or GPUs
         `medians` of the model: row 0 is about no known user, group or GPUs
         `tree` of the model: 0 nodes; 1 to 1048576 are allowed

@@ -207,6 +207,7 @@ impl Figure {
             name: name.clone(),
             slot: 0,
             value: *value,
+            part: None,
             text,
             best: false,
         });

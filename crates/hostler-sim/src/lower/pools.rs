@@ -65,7 +65,7 @@ fn marks() -> impl Iterator<Item = Features> {
         let next = (((carried ^ mark) >> 2) / low) | carried;
         (next <= u64::from(u32::MAX)).then_some(next)
     };
-    std::iter::successors(Some(0xffff_u64), next).map(|mark| Features(mark as u32))
+    std::iter::successors(Some(0xffff_u64), next).map(Features)
 }
 
 #[cfg(test)]

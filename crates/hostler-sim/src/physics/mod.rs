@@ -14,6 +14,7 @@ use hostler_core::id::{DeviceId, LeaseId, ModelId, ProfileKey};
 use hostler_core::job::JobSpec;
 use hostler_core::placement::Placement;
 use hostler_core::profile::{Profile, Reach};
+use hostler_core::suspend::SuspendCost;
 use hostler_core::units::{Rate, Span};
 
 /// True speeds and delays.
@@ -25,6 +26,8 @@ pub struct Physics {
     pub start_delay: Span,
     /// Time that a sleeping node needs to wake.
     pub wake_delay: Span,
+    /// Time that it takes to move a job out of its GPUs and back.
+    pub suspend: SuspendCost,
     /// How jobs on one GPU slow each other down, where their real use is known.
     pub sharing: SharingLaw,
 }

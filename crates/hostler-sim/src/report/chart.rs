@@ -132,6 +132,9 @@ pub struct Bar {
     pub slot: usize,
     /// Its length; not finite means no bar.
     pub value: f64,
+    /// How much of it, from the left, is drawn as the part that matters; all by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<f64>,
     /// The value as written beside the bar.
     pub text: String,
     /// Whether it is the best one.

@@ -40,6 +40,9 @@ pub fn charts(report: &Report) -> BTreeMap<String, Chart> {
     for (index, run) in report.runs.iter().enumerate() {
         charts.insert(format!("heat-{index}"), heat(&labels[index], run));
     }
+    if let Some(chart) = waiting_and_running(report, &labels) {
+        charts.insert("parts".to_owned(), chart);
+    }
     for column in 0..report.columns.len() {
         charts.insert(format!("bar-{column}"), bars(report, &labels, column));
     }
@@ -177,6 +180,20 @@ fn heat(label: &str, run: &Run) -> Chart {
     })
 }
 
+/// How long a job takes, and how much of that it waits: the picture to begin with.
+pub fn waiting_and_running(report: &Report, labels: &[String]) -> Option<Chart> {
+    let column = |key: &str| report.columns.iter().position(|column| column.key == key);
+    let (jct, wait) = (column("avg_jct")?, column("avg_wait")?);
+    let Chart::Bar(mut chart) = bars(report, labels, jct) else { return None };
+    for (bar, run) in chart.bars.iter_mut().zip(&report.runs) {
+        bar.part = run.value(wait);
+    }
+    chart.title = "Average time that a job waits and runs, by policy".to_owned();
+    chart.x.label =
+        "A job on average: waiting (dark), then running (pale); shorter is better".to_owned();
+    Some(Chart::Bar(chart))
+}
+
 fn bars(report: &Report, labels: &[String], index: usize) -> Chart {
     let column = &report.columns[index];
     let values: Vec<Option<f64>> = report.runs.iter().map(|run| run.value(index)).collect();
@@ -186,6 +203,7 @@ fn bars(report: &Report, labels: &[String], index: usize) -> Chart {
         name: label.clone(),
         slot: run,
         value: values[run].unwrap_or(f64::NAN),
+        part: None,
         text: texts[run].clone(),
         best: best[run],
     });

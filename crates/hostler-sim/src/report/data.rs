@@ -72,6 +72,9 @@ pub struct Run {
     pub policy: String,
     /// The settings that it was given, in short; empty when they are the defaults.
     pub settings: String,
+    /// Whether it knows what no real scheduler does: shown as a bound, and never called best.
+    #[serde(default)]
+    pub is_bound: bool,
     /// What the policy does, in one line.
     pub summary: String,
     /// One value per column of the report; `None` or a missing entry is shown as a dash.
@@ -264,11 +267,12 @@ impl Report {
         labels
     }
 
-    /// Whether nobody turned fewer jobs away than a run: figures over the easier part of the jobs
-    /// are not better ones.
+    /// Whether a run may be called best: it is no bound, and nobody turned fewer jobs away, since
+    /// figures over the easier part of the jobs are not better ones.
     pub fn is_comparable(&self, run: usize) -> bool {
         let least = self.runs.iter().map(|run| run.jobs.rejected).min();
-        least.is_none_or(|least| self.runs[run].jobs.rejected == least)
+        let run = &self.runs[run];
+        !run.is_bound && least.is_none_or(|least| run.jobs.rejected == least)
     }
 
     /// Which runs hold the best value of a column; nobody when there is nothing to choose between,

@@ -1,10 +1,11 @@
 //! The opening paragraph: what the numbers say, in sentences.
 //!
-//! States differences, never causes. Runs are compared with the first one, and the winner of the
-//! leading column is also asked what it gave up in the others.
+//! States differences, never causes. Runs are compared with the first one; the winner of the
+//! leading column is also asked what a bound would gain, what it gave up in the other columns, and
+//! who waits under it.
 
 use super::data::{Better, Column, Format, JobCounts, Report, Run};
-use super::format;
+use super::{advice, format};
 
 /// Fewer finished jobs than these make no finding.
 const JOBS_MIN: u64 = 20;
@@ -120,9 +121,11 @@ impl Facts<'_> {
         };
         let winner = self.winner(leading).expect("the leading column has a winner");
         let mut sentences = vec![self.headline(leading, winner)];
+        sentences.extend(self.bound(leading, winner));
+        sentences.extend(self.stops(leading, winner));
         sentences.extend(self.costs(leading, winner));
-        sentences.extend(self.preemptions());
-        sentences.extend(self.score());
+        let run = &self.report.runs[winner];
+        sentences.extend(advice::who_waits(run).or_else(|| advice::what_is_scarce(run)));
         sentences
     }
 
@@ -167,8 +170,9 @@ impl Facts<'_> {
             };
             let best = self.value(best_run, column).expect("a winner has a value");
             let loss = distance(own, best);
-            let counts_only = self.report.columns[column].key == "preemptions";
-            if !self.leads(column) || counts_only || loss < COSTLY {
+            // The longest job decides when all are done, whoever goes first.
+            let luck = self.report.columns[column].key == "makespan";
+            if !self.leads(column) || luck || loss < COSTLY {
                 continue;
             }
             let part = format!(
@@ -188,41 +192,49 @@ impl Facts<'_> {
         vec![format!("It is behind in {}.", parts.join("; and in "))]
     }
 
-    fn preemptions(&self) -> Option<String> {
-        let column = self.report.columns.iter().position(|column| column.key == "preemptions")?;
-        let mut counts: Vec<(usize, f64)> = (0..self.labels.len())
-            .filter_map(|run| Some((run, self.value(run, column)?)))
-            .collect();
-        counts.sort_by(|left, right| right.1.total_cmp(&left.1));
-        let (most, count) = *counts.first()?;
-        if count == 0.0 {
-            return Some("No policy preempts.".to_owned());
+    /// How much of what a policy that knows more would gain over the first run the winner gains.
+    fn bound(&self, column: usize, winner: usize) -> Option<String> {
+        let bound = self.report.runs.iter().position(|run| run.is_bound)?;
+        let (first, best) = (self.value(0, column)?, self.value(winner, column)?);
+        let most = self.value(bound, column)?;
+        let (label, text) = (&self.labels[bound], self.written(bound, column));
+        let better = |one: f64, other: f64| match self.report.columns[column].better {
+            Better::Lower => one < other,
+            Better::Higher | Better::Neither => one > other,
+        };
+        if !better(most, best) {
+            return Some(format!("Not even {label} does better: {text}."));
         }
-        let times = match self.written(most, column) {
+        let share = (first - best) / (first - most);
+        let worth_telling = better(best, first) && distance(first, most) >= NOTABLE;
+        worth_telling.then(|| {
+            let share = format::value(share, Format::Percent);
+            format!("That is {share} of what {label} would gain: {text}.")
+        })
+    }
+
+    /// How often the winner stops running jobs, and who is best of those that do not.
+    fn stops(&self, leading: usize, winner: usize) -> Option<String> {
+        let column = self.report.columns.iter().position(|column| column.key == "preemptions")?;
+        let stops = |run: usize| self.value(run, column).unwrap_or(0.0);
+        if stops(winner) == 0.0 {
+            return None;
+        }
+        let times = match self.written(winner, column) {
             "1" => "once".to_owned(),
             count => format!("{count} times"),
         };
-        let never = counts.iter().filter(|(_, count)| *count == 0.0).count();
-        let rest = match never {
-            0 => String::new(),
-            1 => "; one policy never does".to_owned(),
-            _ => format!("; {never} policies never do"),
-        };
-        Some(format!("{} preempts most often, {times}{rest}.", self.labels[most]))
-    }
-
-    /// Who holds most of the best values, when that is a single run.
-    fn score(&self) -> Option<String> {
-        let ranked: Vec<Vec<bool>> = (0..self.report.columns.len())
-            .map(|column| self.report.best(column))
-            .filter(|best| best.contains(&true))
-            .collect();
-        let wins = |run: usize| ranked.iter().filter(|best| best[run]).count();
-        let most = (0..self.labels.len()).map(wins).max()?;
-        let mut holders = (0..self.labels.len()).filter(|run| wins(*run) == most);
-        let holder = holders.next().filter(|_| holders.next().is_none() && ranked.len() > 1)?;
-        let label = &self.labels[holder];
-        Some(format!("{label} is best in {most} of {} ranked columns.", ranked.len()))
+        let gentle = |run: &usize| self.report.is_comparable(*run) && stops(*run) == 0.0;
+        let valued = (0..self.labels.len()).filter(gentle);
+        let valued = valued.filter_map(|run| Some((run, self.value(run, leading)?)));
+        let higher = self.report.columns[leading].better == Better::Higher;
+        let rank = |value: f64| if higher { -value } else { value };
+        let next = valued.min_by(|left, right| rank(left.1).total_cmp(&rank(right.1)));
+        let rest = next.map_or(String::new(), |(run, _)| {
+            let (label, text) = (&self.labels[run], self.written(run, leading));
+            format!("; where that will not do, {label} is best ({text})")
+        });
+        Some(format!("It stops running jobs, {times} in all{rest}."))
     }
 
     fn leads(&self, column: usize) -> bool {

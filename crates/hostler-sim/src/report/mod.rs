@@ -7,6 +7,7 @@
 //! price is a fixed set of plots, lines, bars, boxes and heat maps, described by [`chart`]; a new
 //! kind is a function in `assets/` and a variant there.
 
+mod advice;
 mod changes;
 pub mod chart;
 mod compare;

@@ -4,6 +4,7 @@
 //! appear where scripts run.
 
 use super::changes::changes;
+use super::compare::waiting_and_running;
 use super::data::{Better, Column, Format, Report, Run};
 use super::findings::{findings, rejections};
 use super::format;
@@ -19,7 +20,7 @@ pub const NEEDS_SCRIPT: &str = "<noscript><p class=\"quiet\">Plots need JavaScri
 /// Everything between the body tags.
 pub fn body(report: &Report) -> String {
     let labels = report.labels();
-    let mut sections = vec![summary(report)];
+    let mut sections = vec![summary(report, &labels)];
     if !report.runs.is_empty() {
         sections.push(comparison(report));
         sections.push(distributions());
@@ -57,8 +58,12 @@ pub fn header(report: &Report) -> String {
     )
 }
 
-fn summary(report: &Report) -> String {
-    opening(&findings(report), rejections(report).len())
+fn summary(report: &Report, labels: &[String]) -> String {
+    let picture = match waiting_and_running(report, labels) {
+        Some(_) if report.runs.len() > 1 => figure("parts", "How long a job takes"),
+        Some(_) | None => String::new(),
+    };
+    format!("{}{picture}", opening(&findings(report), rejections(report).len()))
 }
 
 /// The findings; the first `alarms` of them stand apart, because they put the rest in doubt.

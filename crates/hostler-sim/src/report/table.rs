@@ -9,6 +9,9 @@ use super::format;
 const GAP: &str = " ";
 const BEST: char = '*';
 
+/// Longer lines of words are hard to read.
+const PARAGRAPH_WIDTH: usize = 100;
+
 /// A table that is wider goes on below, with the policies named again.
 const WIDTH_MAX: usize = 120;
 
@@ -106,6 +109,11 @@ fn push_line(out: &mut String, first: &str, cells: impl Iterator<Item = String>)
     }
     out.push_str(line.trim_end());
     out.push('\n');
+}
+
+/// A paragraph for the terminal.
+pub fn paragraph(text: &str) -> String {
+    wrap(&printable(text), PARAGRAPH_WIDTH).join("\n")
 }
 
 fn wrap(text: &str, limit: usize) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! How many instances of a task the empty nodes hold, each node on its own.
 //!
 //! For the validator and for the load: several roles of a job, free capacity and time play no part.
+//! A node that moves between pools counts in each of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,13 +12,17 @@ use super::text::{TextId, TextPool};
 /// Answers by comparing distinct demands with distinct node shapes, each pair once.
 pub(super) struct Fit<'a> {
     trace: &'a Trace,
-    /// Shapes of nodes, and how many nodes have each.
-    shapes: Vec<(MachineShape<'a>, u64)>,
+    shapes: Shapes<'a>,
+    /// Those of the nodes of each pool.
+    pools: HashMap<&'a str, Shapes<'a>>,
     models: HashSet<&'a str>,
     known: HashMap<Demand, u64>,
     comparisons_left: u64,
     gave_up: bool,
 }
+
+/// Shapes of nodes, and how many nodes have each.
+type Shapes<'a> = HashMap<MachineShape<'a>, u64>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct MachineShape<'a> {
@@ -30,6 +35,8 @@ struct MachineShape<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Demand {
+    /// The pool that it keeps to, as a text of the trace; empty where it keeps to none.
+    pool: TextId,
     models: TextId,
     gpu_milli: u32,
     gpu_mem_mib: u32,
@@ -45,14 +52,21 @@ impl<'a> Fit<'a> {
 
     /// On nodes whose texts are in `text`.
     pub(super) fn on(trace: &'a Trace, nodes: &'a [NodeRow], text: &'a TextPool) -> Fit<'a> {
-        let (mut seen, mut shapes) = (HashSet::new(), HashMap::new());
+        let (mut seen, mut shapes) = (HashSet::new(), Shapes::new());
         for node in nodes.iter().filter(|node| seen.insert(node.node_id)) {
             *shapes.entry(MachineShape::of(node, text)).or_default() += 1;
+        }
+        let (mut seen, mut pools) = (HashSet::new(), HashMap::<&str, Shapes<'_>>::new());
+        let in_pools = nodes.iter().filter(|node| !node.pool.is_empty());
+        for node in in_pools.filter(|node| seen.insert((node.node_id, node.pool))) {
+            let pool = pools.entry(text.get(node.pool)).or_default();
+            *pool.entry(MachineShape::of(node, text)).or_default() += 1;
         }
         let gpu_nodes = nodes.iter().filter(|node| node.gpu_count > 0);
         Fit {
             trace,
-            shapes: shapes.into_iter().collect(),
+            shapes,
+            pools,
             models: gpu_nodes.map(|node| text.get(node.gpu_model)).collect(),
             known: HashMap::new(),
             comparisons_left: FIT_COMPARISONS_MAX,
@@ -65,34 +79,39 @@ impl<'a> Fit<'a> {
         !self.shapes.is_empty() && !self.models.contains(model)
     }
 
-    /// Whether an instance fits; `None` once, when the work allowed is spent (from then on "yes").
+    /// Whether an instance fits some node; `None` once, when the work allowed is spent (from then
+    /// on "yes").
     pub(super) fn fits(&mut self, task: &TaskRow) -> Option<bool> {
-        self.slots(task).map(|slots| slots > 0)
+        self.slots(task, TextId::EMPTY).map(|slots| slots > 0)
     }
 
-    /// Whether all instances of every task of a job fit at once, each task on its own.
+    /// Whether all instances of every task of a job fit at once into its pool, each task on its
+    /// own.
     pub(super) fn holds(&mut self, job: &JobRow) -> bool {
-        let tasks = self.trace.tasks_of(job);
-        tasks.iter().all(|task| self.slots(task).is_none_or(|slots| slots >= task.count.into()))
+        let is_pool = self.pools.contains_key(self.trace.str(job.queue));
+        let pool = if is_pool { job.queue } else { TextId::EMPTY };
+        let mut tasks = self.trace.tasks_of(job).iter();
+        tasks.all(|task| self.slots(task, pool).is_none_or(|slots| slots >= task.count.into()))
     }
 
-    fn slots(&mut self, task: &TaskRow) -> Option<u64> {
+    fn slots(&mut self, task: &TaskRow, pool: TextId) -> Option<u64> {
         if self.shapes.is_empty() || self.gave_up {
             return Some(u64::MAX);
         }
-        let demand = Demand::of(task);
+        let demand = Demand::of(task, pool);
         if let Some(answer) = self.known.get(&demand) {
             return Some(*answer);
         }
-        let cost = self.shapes.len() as u64;
+        let shapes = self.pools.get(self.trace.str(pool)).unwrap_or(&self.shapes);
+        let cost = shapes.len() as u64;
         if cost > self.comparisons_left {
             self.gave_up = true;
             return None;
         }
         self.comparisons_left -= cost;
         let models: Vec<&str> = self.trace.list(demand.models, '|').collect();
-        let slots = self.shapes.iter().map(|(shape, nodes)| shape.slots(&demand, &models) * nodes);
-        let answer = slots.sum();
+        let answer =
+            shapes.iter().map(|(shape, nodes)| shape.slots(&demand, &models) * nodes).sum();
         self.known.insert(demand, answer);
         Some(answer)
     }
@@ -130,8 +149,9 @@ impl<'a> MachineShape<'a> {
 }
 
 impl Demand {
-    fn of(task: &TaskRow) -> Demand {
+    fn of(task: &TaskRow, pool: TextId) -> Demand {
         Demand {
+            pool,
             models: task.gpu_models,
             gpu_milli: task.gpu_milli.or(0),
             gpu_mem_mib: task.gpu_mem_mib.or(0),

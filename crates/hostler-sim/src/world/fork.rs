@@ -9,14 +9,23 @@ use hostler_core::cluster::{Health, Power};
 use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::limits::STOP_TIMEOUT;
-use hostler_core::placement::Lease;
+use hostler_core::placement::{Lease, Stop};
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
 
 use super::queue::Coming;
-use super::stay::Stay;
+use super::stay::{Before, Doing, Stay};
+use super::suspended::Suspended;
 use super::{Arrivals, Site, Truth, World};
 use crate::physics::Physics;
+
+/// A stay that is on its way out.
+#[derive(Clone, Copy)]
+struct Leaves {
+    doing: Doing,
+    since: Time,
+    until: Time,
+}
 
 impl<Source: Arrivals> World<Source> {
     /// The world that `state` tells of, from its present instant on.
@@ -48,7 +57,11 @@ impl<Source: Arrivals> World<Source> {
             }
         }
         for job in state.jobs() {
-            world.specs.insert(job.id.0, Arc::clone(&job.spec));
+            world.specs.insert(job.id.0, Arc::clone(job.asked()));
+            if let Some(parked) = job.parked.as_ref().filter(|_| job.lease().is_none()) {
+                let (done, placement) = (parked.done, Arc::clone(&parked.placement));
+                world.suspended.insert(job.id, Suspended { done, placement });
+            }
             // Whoever starts again has to load what it saved.
             let stays = u32::from(job.ledger.first_start.is_some()) + job.ledger.restarts;
             if stays > u32::from(job.lease().is_some()) {
@@ -64,8 +77,9 @@ impl<Source: Arrivals> World<Source> {
     /// Goes on with a stay where it is.
     fn take_over(&mut self, state: &ClusterState, lease: &Lease) {
         let job = state.job(lease.job).expect("a lease belongs to a job");
-        let (spec, placement) = (Arc::clone(&job.spec), Arc::clone(&lease.placement));
-        let stay = Stay::new(lease.id, lease.job, spec, placement, lease.base);
+        let (spec, placement) = (Arc::clone(job.asked()), Arc::clone(&lease.placement));
+        let before = Before { done: lease.base, safe: job.ledger.done.min(lease.base) };
+        let stay = Stay::new(lease.id, lease.job, spec, placement, before).after(lease.load);
         self.stays.insert(lease.id.0, stay);
         let Some(started) = lease.started else {
             if lease.stop.is_some() {
@@ -76,28 +90,49 @@ impl<Source: Arrivals> World<Source> {
             return self.queue.push(at, Coming::Start(lease.id));
         };
         self.begin_work(lease.id);
-        let stay = self.stays.get_mut(lease.id.0).expect("inserted above");
+        let leaves = lease.stop.and_then(|stop| self.leaves_at(state, lease, stop));
         // Whoever saves does not work any more.
-        let saving = lease.stop.filter(|stop| stop.how == StopHow::Checkpoint);
-        let saved = saving.map(|stop| Time(stop.deadline.0.saturating_sub(STOP_TIMEOUT.0)));
-        let save = stay.spec.checkpoint.save;
-        let works_until = saved.map_or(self.now, |at| Time(at.0.saturating_sub(save.0)));
-        let worked = lease.believed_done(works_until.min(self.now)).saturating_sub(lease.base);
-        stay.resume(worked, self.now.max(started + lease.load));
+        let works_until = leaves.map_or(self.now, |leaves| leaves.since);
+        let stay = self.stays.get_mut(lease.id.0).expect("inserted above");
+        let checkpoint = stay.spec.checkpoint;
+        let (seen, worked) = lease.believed_work(checkpoint, works_until.min(self.now));
+        let seen = if leaves.is_some() { self.now } else { seen };
+        stay.resume(worked, seen.max(started + lease.load));
         let (finish, version) = (stay.finish_at(self.truth.run(lease.job)), stay.version);
         self.queue.push(finish.max(self.now), Coming::Finish(lease.id, version));
         if lease.stop.is_some() {
-            self.go_on_stopping(lease, saved);
+            self.go_on_stopping(lease, leaves);
         }
     }
 
+    /// Since when a stay saves itself or leaves its GPUs, and when that is done; none when it is
+    /// just ended.
+    fn leaves_at(&self, state: &ClusterState, lease: &Lease, stop: Stop) -> Option<Leaves> {
+        let stay = self.stays.get(lease.id.0)?;
+        let (doing, takes) = match stop.how {
+            StopHow::Checkpoint => (Doing::Saving, stay.spec.checkpoint.save),
+            StopHow::Suspend => {
+                let moved = self.moved(&stay.spec, &stay.placement);
+                (Doing::Suspending, self.site.physics.suspend.out(moved))
+            }
+            StopHow::Kill => return None,
+        };
+        let patience = STOP_TIMEOUT + state.stop_patience(lease, stop.how);
+        let since = Time(stop.deadline.0.saturating_sub(patience.0));
+        Some(Leaves { doing, since, until: since + takes })
+    }
+
     /// A stay that was told to stop before is saved in time, or gone.
-    fn go_on_stopping(&mut self, lease: &Lease, saved: Option<Time>) {
+    fn go_on_stopping(&mut self, lease: &Lease, leaves: Option<Leaves>) {
         let stay = self.stays.get_mut(lease.id.0).expect("it was taken over");
-        match saved {
-            Some(saved) => {
-                stay.save(self.now);
-                self.queue.push(saved.max(self.now), Coming::Saved(lease.id));
+        match leaves {
+            Some(Leaves { doing, until, .. }) => {
+                stay.pause(self.now, doing);
+                let gone = match doing {
+                    Doing::Suspending => Coming::Suspended(lease.id),
+                    Doing::Starting | Doing::Working | Doing::Saving => Coming::Saved(lease.id),
+                };
+                self.queue.push(until.max(self.now), gone);
             }
             None => {
                 let (done, safe) = stay.done_and_safe();

@@ -39,9 +39,7 @@ impl<Source: Arrivals> World<Source> {
         self.join_shared(lease);
         let rate = self.rate_of(lease).expect("a job that does not fit does not start");
         let stay = self.stays.get_mut(lease.0).expect("the stay is here");
-        let again = stay.base > Span::ZERO || self.safe.contains_key(&stay.job);
-        let load = if again { stay.spec.checkpoint.load } else { Span::ZERO };
-        stay.work_from(self.now + load, rate);
+        stay.work_from(self.now + stay.load, rate);
         let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
         self.queue.push(finish, Coming::Finish(lease, version));
         self.adjust_neighbours(lease);
@@ -111,7 +109,7 @@ impl<Source: Arrivals> World<Source> {
             events.push(Event::Checkpointed { lease: stay.lease, done: safe });
             if stay.placement.parts.iter().all(|part| down[part.node.index()] > 0) {
                 gone.push((stay.lease, stay.job, safe));
-            } else if stay.doing == Doing::Saving {
+            } else if matches!(stay.doing, Doing::Saving | Doing::Suspending) {
                 unsaved.push((stay.lease, stay.job, done, safe));
             }
         }
@@ -119,6 +117,7 @@ impl<Source: Arrivals> World<Source> {
             self.safe.insert(job, safe);
             self.leave(lease);
         }
+        self.lose_suspended(node);
         events.push(Event::NodeDown { node });
         for (lease, job, done, safe) in unsaved {
             self.end_unsaved(lease, job, done, safe, events);
@@ -152,11 +151,17 @@ impl<Source: Arrivals> World<Source> {
         };
         stay.account(now);
         let can_save = how == StopHow::Checkpoint && !stay.spec.checkpoint.never;
-        if can_save && stay.doing == Doing::Working {
-            let save = stay.spec.checkpoint.save;
-            stay.save(now);
-            self.queue.push(now + save, Coming::Saved(lease));
-            return;
+        match stay.doing {
+            Doing::Working if how == StopHow::Suspend => return self.suspend(lease),
+            // It is asked again, and on its way.
+            Doing::Suspending if how == StopHow::Suspend => return,
+            Doing::Working if can_save => {
+                let save = stay.spec.checkpoint.save;
+                stay.pause(now, Doing::Saving);
+                self.queue.push(now + save, Coming::Saved(lease));
+                return;
+            }
+            Doing::Starting | Doing::Working | Doing::Saving | Doing::Suspending => {}
         }
         let job = stay.job;
         let (done, safe) = stay.done_and_safe();

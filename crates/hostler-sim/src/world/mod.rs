@@ -12,6 +12,7 @@ mod reports;
 mod shared;
 mod speed;
 mod stay;
+mod suspended;
 mod truth;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ use queue::{Coming, Queue};
 use reports::LastWord;
 use shared::Shared;
 use stay::Stay;
+use suspended::Suspended;
 
 use crate::physics::{Neighbours, Physics};
 
@@ -95,6 +97,8 @@ pub struct World<Source> {
     specs: IdWindow<Arc<JobSpec>>,
     /// Safe work of jobs that were stopped.
     safe: BTreeMap<JobId, Span>,
+    /// Jobs that wait in the memory of their nodes.
+    suspended: BTreeMap<JobId, Suspended>,
     neighbours: Option<Neighbours>,
     /// Who shares devices with whom; kept only where real use is known.
     shared: Option<Shared>,
@@ -144,6 +148,7 @@ impl<Source: Arrivals> World<Source> {
             stays: IdWindow::default(),
             specs: IdWindow::default(),
             safe: BTreeMap::new(),
+            suspended: BTreeMap::new(),
             last_words: BTreeMap::new(),
             left: BTreeMap::new(),
             nodes_fell_silent: false,
@@ -190,6 +195,7 @@ impl<Source: Arrivals> World<Source> {
             Coming::Start(lease) => self.start(lease, events),
             Coming::Finish(lease, version) => self.finish(lease, version, events),
             Coming::Saved(lease) => self.saved(lease, events),
+            Coming::Suspended(lease) => self.out_of_gpus(lease, events),
             Coming::Move(node, features) => {
                 self.site.nodes[node.index()].features = features;
                 events.push(Event::FeaturesChanged { node, features });
@@ -239,10 +245,7 @@ impl<Source: Arrivals> Executor for World<Source> {
         match decision {
             Decision::Start { lease, job, placement, .. } => {
                 self.drop_forgotten(*job);
-                let base = self.safe.get(job).copied().unwrap_or(Span::ZERO);
-                let spec =
-                    Arc::clone(self.specs.get(job.0).expect("a job that starts is not over"));
-                let stay = Stay::new(*lease, *job, spec, Arc::clone(placement), base);
+                let stay = self.next_stay(*lease, *job, placement);
                 self.stays.insert(lease.0, stay);
                 self.queue.push(at + self.site.physics.start_delay, Coming::Start(*lease));
             }

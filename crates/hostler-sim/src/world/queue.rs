@@ -16,6 +16,8 @@ pub(super) enum Coming {
     Finish(LeaseId, u32),
     /// A stay has saved its state.
     Saved(LeaseId),
+    /// A stay has left its GPUs for the memory of its nodes.
+    Suspended(LeaseId),
     /// A node becomes part of another pool.
     Move(NodeId, Features),
     /// A node fails.

@@ -13,13 +13,22 @@ pub(super) enum Doing {
     Starting,
     Working,
     Saving,
+    Suspending,
 }
 
-/// Saves that a job makes by itself: after how much work, and how long they take.
-#[derive(Clone, Copy)]
-struct Rhythm {
-    every: Span,
-    save: Span,
+/// What a job has done when a stay of it begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Before {
+    /// All of it.
+    pub(super) done: Span,
+    /// The part that survives a crash: less where the job goes on from memory.
+    pub(super) safe: Span,
+}
+
+impl Before {
+    pub(super) fn saved(done: Span) -> Before {
+        Before { done, safe: done }
+    }
 }
 
 /// One stay of a job.
@@ -30,8 +39,12 @@ pub(super) struct Stay {
     pub(super) spec: Arc<JobSpec>,
     pub(super) placement: Arc<Placement>,
     pub(super) doing: Doing,
-    /// Work that was safe when the stay began.
+    /// Work done when the stay began.
     pub(super) base: Span,
+    /// Work that was safe then.
+    base_safe: Span,
+    /// Time before the first step of work.
+    pub(super) load: Span,
     /// Work of this stay up to `seen`.
     worked: Span,
     /// The part of it that the job saved by itself; kept only where that takes time.
@@ -50,7 +63,7 @@ impl Stay {
         job: JobId,
         spec: Arc<JobSpec>,
         placement: Arc<Placement>,
-        base: Span,
+        before: Before,
     ) -> Stay {
         Stay {
             lease,
@@ -58,7 +71,9 @@ impl Stay {
             spec,
             placement,
             doing: Doing::Starting,
-            base,
+            base: before.done,
+            base_safe: before.safe,
+            load: Span::ZERO,
             worked: Span::ZERO,
             saved: Span::ZERO,
             saving: Span::ZERO,
@@ -66,6 +81,11 @@ impl Stay {
             rate: Rate::FULL,
             version: 0,
         }
+    }
+
+    /// The same with so much time before the first step of work.
+    pub(super) fn after(self, load: Span) -> Stay {
+        Stay { load, ..self }
     }
 
     /// Begins to work at `at`, at `rate`.
@@ -79,7 +99,10 @@ impl Stay {
     /// Goes on at `at` with so much work of this stay done.
     pub(super) fn resume(&mut self, worked: Span, at: Time) {
         (self.worked, self.seen) = (worked, at);
-        (self.saved, self.saving) = (self.kept(worked), Span::ZERO);
+        let checkpoint = self.spec.checkpoint;
+        // A save that is due is still to come.
+        let saved = Span(checkpoint.saves_before(worked) * checkpoint.every.0);
+        (self.saved, self.saving) = (saved, Span::ZERO);
         self.version += 1;
     }
 
@@ -87,7 +110,7 @@ impl Stay {
     pub(super) fn account(&mut self, now: Time) {
         if self.doing == Doing::Working {
             let elapsed = now.since(self.seen);
-            match self.rhythm() {
+            match self.spec.checkpoint.rhythm() {
                 Some(rhythm) => self.advance(elapsed, rhythm),
                 None => self.worked += elapsed.work_at(self.rate),
             }
@@ -95,15 +118,8 @@ impl Stay {
         }
     }
 
-    /// How often it saves by itself and how long that takes, where both matter.
-    fn rhythm(&self) -> Option<Rhythm> {
-        let Checkpoint { every, save, never, .. } = self.spec.checkpoint;
-        let matters = !never && every > Span::ZERO && save > Span::ZERO;
-        matters.then_some(Rhythm { every, save })
-    }
-
     /// Counts work and saves: after each `every` of work comes a pause in which it is saved.
-    fn advance(&mut self, mut elapsed: Span, Rhythm { every, save }: Rhythm) {
+    fn advance(&mut self, mut elapsed: Span, (every, save): (Span, Span)) {
         loop {
             let since = self.worked.saturating_sub(self.saved);
             if since >= every {
@@ -138,22 +154,23 @@ impl Stay {
         self.version += 1;
     }
 
-    /// Stops working, to save.
-    pub(super) fn save(&mut self, now: Time) {
+    /// Stops working, to save or to leave its GPUs.
+    pub(super) fn pause(&mut self, now: Time, doing: Doing) {
         self.account(now);
-        self.doing = Doing::Saving;
+        self.doing = doing;
         self.version += 1;
     }
 
     /// When a job of true length `run` is done at the present rate.
     pub(super) fn finish_at(&self, run: Span) -> Time {
         let left = run.saturating_sub(self.base + self.worked);
-        let pauses = self.rhythm().map_or(Span::ZERO, |rhythm| self.pauses(left, rhythm));
+        let rhythm = self.spec.checkpoint.rhythm();
+        let pauses = rhythm.map_or(Span::ZERO, |rhythm| self.pauses(left, rhythm));
         self.seen + pauses + left.at(self.rate)
     }
 
     /// Time of the saves that come before `left` is done; whoever is done does not save.
-    fn pauses(&self, left: Span, Rhythm { every, save }: Rhythm) -> Span {
+    fn pauses(&self, left: Span, (every, save): (Span, Span)) -> Span {
         let since = self.worked.saturating_sub(self.saved);
         let saves = (since + left).0.saturating_sub(1) / every.0;
         Span(saves.saturating_mul(save.0)).saturating_sub(self.saving)
@@ -161,8 +178,10 @@ impl Stay {
 
     /// Work done over all stays, and the part of it that survives a crash.
     pub(super) fn done_and_safe(&self) -> (Span, Span) {
-        let saved = if self.rhythm().is_some() { self.saved } else { self.kept(self.worked) };
-        (self.base + self.worked, self.base + saved)
+        let takes_time = self.spec.checkpoint.rhythm().is_some();
+        let saved = if takes_time { self.saved } else { self.kept(self.worked) };
+        let safe = if saved > Span::ZERO { self.base + saved } else { self.base_safe };
+        (self.base + self.worked, safe)
     }
 
     /// What is saved of so much work where saving takes no time.

@@ -105,7 +105,8 @@ pub struct Serve {
     #[arg(long, value_name = "TIME", value_parser = values::seconds)]
     pub lost_work_max: Option<u64>,
     /// Recorded trace whose jobs predictors learn from, besides those that finish here: for
-    /// policies with `estimate=median` or `cart`. May be given several times, oldest first.
+    /// policies with `estimate=median`, `cart` or `blend`. May be given several times, oldest
+    /// first.
     #[arg(long, value_name = "FOLDER")]
     pub history: Vec<PathBuf>,
     /// Model of `hostler predict train`, for policies with `estimate=trained`.

@@ -82,9 +82,14 @@ pub struct Submit {
     #[arg(long, value_enum, value_name = "HOW")]
     pub share: Option<Share>,
     /// It can be stopped and started again from HOSTLER_CHECKPOINT_DIR. A job that cannot is never
-    /// stopped in favour of others, unless `hostler serve --lost-work-max` allows for its loss.
+    /// stopped in favour of others, unless `hostler serve --lost-work-max` allows for its loss; it
+    /// may be suspended on nodes that do so.
     #[arg(long)]
     pub checkpoints: bool,
+    /// Never suspend it. Nodes with GPU driver 570 or newer can let a job with whole GPUs wait in
+    /// main memory, without its help, and go on later where it was.
+    #[arg(long)]
+    pub no_suspend: bool,
     /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[arg(long, value_parser = values::name)]
     pub group: Option<String>,

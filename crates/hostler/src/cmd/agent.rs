@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use hostler_live::agent::discover::{MachineOverrides, machine};
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::image::{Found, find, try_out};
-use hostler_live::agent::{self, AgentOptions, Daemon, JobSettings};
+use hostler_live::agent::{self, AgentOptions, Daemon, JobSettings, Suspending};
 use hostler_live::api::{Enrolled, Enrolment};
 use hostler_live::client::{Access, Client, ClientError, Server};
 use hostler_live::host::{Secret, hash_of};
@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::job_user::job_users;
 use super::serve::start_log;
-use crate::cli::Agent;
+use crate::cli::{Agent, Suspend};
 
 /// The secret of an agent that has not enrolled yet.
 const DRAFT: &str = "token-to-be";
@@ -34,6 +34,7 @@ pub fn run(args: &Agent) -> Result<()> {
         let server = args.server.as_deref().map(Server::parse).transpose()?;
         let daemon = server.map(|server| format!("{}:{}", server.host, server.port));
         let mut machine = machine(&said, &gpus, &daemon.unwrap_or_default());
+        suspending(args.suspend).offer(&gpus, &mut machine);
         let path = std::env::var("PATH").unwrap_or_default();
         let images = args.images.settings();
         let folder = tempfile::tempdir().context("cannot make a folder")?;
@@ -60,8 +61,17 @@ pub fn run(args: &Agent) -> Result<()> {
             ..JobSettings::default()
         },
         share_gpus: args.mps,
+        suspend: suspending(args.suspend),
     };
     work(options)
+}
+
+fn suspending(suspend: Suspend) -> Suspending {
+    match suspend {
+        Suspend::Auto => Suspending::Auto,
+        Suspend::On => Suspending::On,
+        Suspend::Off => Suspending::Off,
+    }
 }
 
 /// Runs until it is told to stop. Jobs go on.

@@ -10,13 +10,15 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use hostler_core::metrics::Metrics;
 use hostler_core::units::Span;
-use hostler_sim::report::data::Format;
+use hostler_sim::report::data::{Format, JobCounts};
 use hostler_sim::report::format;
 use serde::Serialize;
 
+use super::rejected::{self, Rejected};
 use crate::cli::Simulate;
 use crate::input::Loaded;
 use crate::progress::{Bars, Counter};
+use crate::say::say;
 use crate::settings::Chosen;
 
 /// What the formula says, times these; zero is a job that saves only when it is asked to.
@@ -31,6 +33,10 @@ struct Tried {
     lost_gpu_hours: f64,
     avg_jct_s: f64,
     jobs_done: u64,
+    #[serde(skip)]
+    jobs: JobCounts,
+    #[serde(skip)]
+    rejected_for: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -79,21 +85,28 @@ pub fn run(args: &Simulate, chosen: &Chosen, mut loaded: Loaded) -> Result<()> {
     } else {
         writeln!(out, "{}: {}\n\n{}", answer.policy, loaded.words, answer.text())?;
     }
-    Ok(())
+    let most = answer.intervals.iter().max_by_key(|tried| tried.jobs.rejected);
+    for line in most.iter().flat_map(|tried| &tried.rejected_for) {
+        say(format_args!("warning: rejected {line}"));
+    }
+    rejected::refuse_most(most.map(|tried| (&*answer.policy, tried.jobs)))
 }
 
 fn tried(chosen: &Chosen, loaded: &Loaded, every_s: f64) -> Result<Tried> {
     let bar = Bars::new(0).jobs(&interval(every_s), loaded.workload.job_count() as u64);
-    let watch = (Metrics::default(), Counter::new(bar.clone()));
+    let watch = ((Metrics::default(), Rejected::default()), Counter::new(bar.clone()));
     let finished = super::simulated(chosen, &loaded.workload, watch, None)?;
     bar.finish_and_clear();
-    let summary = finished.watch.0.summary(&finished.state);
+    let ((metrics, rejected), _) = finished.watch;
+    let summary = metrics.summary(&finished.state);
     Ok(Tried {
         every_s,
         gpu_hours: summary.gpu_hours,
         lost_gpu_hours: summary.lost_gpu_hours,
         avg_jct_s: summary.avg_jct_s,
         jobs_done: summary.jobs_done,
+        jobs: rejected::counts(&summary),
+        rejected_for: rejected.lines(),
     })
 }
 

@@ -188,15 +188,17 @@ fn report(
         let values = columns::values(&outcome.run.summary, &summaries);
         shown.iter().map(|column| values[*column]).collect()
     };
-    // What can never run does not depend on when it comes: the first load speaks for all.
-    let outcome = |at: usize| runs.first().and_then(|runs| runs.get(at));
-    let policy = |(at, chosen): (usize, &Chosen)| Run {
-        policy: chosen.def.kind.to_string(),
-        settings: chosen.given.clone(),
-        summary: chosen.def.summary.to_string(),
-        jobs: outcome(at).map_or_else(JobCounts::default, |of| counts(&of.run.summary)),
-        rejected_for: outcome(at).map_or_else(Vec::new, |of| of.rejected_for.clone()),
-        ..Run::default()
+    let policy = |(at, chosen): (usize, &Chosen)| {
+        let (jobs, rejected_for) = most_rejected(&loads, runs, at);
+        Run {
+            policy: chosen.def.kind.to_string(),
+            settings: chosen.given.clone(),
+            is_bound: chosen.is_bound,
+            summary: chosen.def.summary.to_string(),
+            jobs,
+            rejected_for,
+            ..Run::default()
+        }
     };
     let about = Report {
         title: "Hostler: policies over load".to_owned(),
@@ -209,6 +211,21 @@ fn report(
     let values = runs.iter().map(|runs| runs.iter().map(values).collect()).collect();
     let (arrivals_s, run_s) = (arrivals(loaded, &loads), run_time(&loaded.workload));
     LoadReport { about, loads, values, arrivals_s, run_s }
+}
+
+/// What a policy turned away at the load at which it was most: where machines move to another pool
+/// it depends on when a job comes.
+fn most_rejected(loads: &[f64], runs: &[Vec<Outcome>], policy: usize) -> (JobCounts, Vec<String>) {
+    let by_load = || runs.iter().map(|runs| &runs[policy]).zip(loads);
+    let rejected = |outcome: &Outcome| outcome.run.summary.jobs_rejected;
+    // Of several with as many the first.
+    let most = by_load().rev().max_by_key(|(outcome, _)| rejected(outcome));
+    let Some((outcome, load)) = most else { return (JobCounts::default(), Vec::new()) };
+    let mut reasons = outcome.rejected_for.clone();
+    if by_load().any(|(other, _)| rejected(other) < rejected(outcome)) {
+        reasons.push(format!("most at load {load}"));
+    }
+    (counts(&outcome.run.summary), reasons)
 }
 
 /// Seconds from the first submission to the last, by load.

@@ -21,6 +21,7 @@ mod parity_gavel;
 mod policies;
 mod policy;
 mod predict;
+mod predict_order;
 mod progress;
 mod queue;
 mod rehearse;
@@ -70,7 +71,7 @@ pub fn execute(cli: Cli, registry: Registry) -> Result<()> {
         Command::Analyze(args) => analyze::run(&args),
         Command::Policies(args) => policies::run(&args, &registry),
         Command::Trace(args) => trace::run(&args.command),
-        Command::Predict(args) => predict::run(&args.command),
+        Command::Predict(args) => predict::run(&args.command, &registry),
         Command::Replay(args) => replay::run(&args, registry),
         Command::Rehearse(args) => rehearse::run(&args, registry),
         Command::Parity(args) => parity::run(&args.command),

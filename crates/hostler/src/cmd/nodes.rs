@@ -27,6 +27,9 @@ pub fn run(args: &Nodes) -> Result<()> {
             print(format!("{} does not run images by {why}", node.name))?;
         }
     }
+    for node in nodes.iter().filter(|node| !node.cannot_suspend.is_empty()) {
+        print(format!("{} does not suspend jobs: {}", node.name, node.cannot_suspend))?;
+    }
     for node in nodes.iter().filter(|node| !node.reason.is_empty()) {
         let what = if node.health == "up" { "" } else { " gets no jobs" };
         print(format!("{}{what}: {}", node.name, node.reason))?;

@@ -4,34 +4,38 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 use hostler_core::job::Estimate;
+use hostler_core::predict::Predict;
+use hostler_core::registry::Registry;
+use hostler_predict::blend::Purpose;
 use hostler_predict::cart::CartSettings;
 use hostler_predict::evaluate::{self, Parted, Past, Score};
 use hostler_predict::limits::TRAINED_MAX;
 use hostler_predict::trained::ModelKind;
-use hostler_predict::{CartRun, FeatureSet, Learner, MedianRun, ModelFile};
+use hostler_predict::{BlendRun, CartRun, FeatureSet, Frozen, Learner, MedianRun, ModelFile};
 use hostler_sim::history;
 use hostler_sim::report::format::grouped;
 use serde::Serialize;
 
+use super::predict_order::{self, Ends, Judge};
 use crate::cli::{Experience, Input, Model, PredictCommand, PredictEval, PredictTrain};
 use crate::input::{self, Loaded};
-use crate::progress;
+use crate::{pool, progress};
 
 /// Jobs that come before those that predictors are judged by, in per cent.
 const FIRST_PERCENT: u32 = 80;
 
 /// Runs one of the commands.
-pub fn run(command: &PredictCommand) -> Result<()> {
+pub fn run(command: &PredictCommand, registry: &Registry) -> Result<()> {
     match command {
         PredictCommand::Train(args) => train(args),
-        PredictCommand::Eval(args) => eval(args),
+        PredictCommand::Eval(args) => eval(args, registry),
     }
 }
 
 fn load(experience: &Experience) -> Result<Loaded> {
-    let Experience { trace, cluster, .. } = experience;
-    let (trace, cluster) = (trace.clone(), cluster.clone());
-    input::load(&Input { trace, cluster, ..Input::default() })
+    let Experience { trace, cluster, any_gpu, .. } = experience;
+    let (trace, cluster, any_gpu) = (trace.clone(), cluster.clone(), *any_gpu);
+    input::load(&Input { trace, cluster, any_gpu, ..Input::default() })
 }
 
 fn train(args: &PredictTrain) -> Result<()> {
@@ -43,6 +47,7 @@ fn train(args: &PredictTrain) -> Result<()> {
     let kind = match args.model {
         Model::Median => ModelKind::Median,
         Model::Cart => ModelKind::Cart,
+        Model::Blend => ModelKind::Blend,
     };
     let spinner = progress::spinner("learning");
     let learnt = evaluate::part(&past, 100).learnt;
@@ -64,6 +69,10 @@ struct Judged {
     features: &'static str,
     #[serde(flatten)]
     score: Score,
+    /// Mean completion time of the judged jobs in a simulation by its estimates.
+    avg_jct_s: f64,
+    /// How much of what the truth would gain it gains; none where that is hardly anything.
+    gap_closed: Option<f64>,
 }
 
 /// All that was found out.
@@ -73,30 +82,55 @@ struct Judgement {
     learnt: usize,
     judged: usize,
     min_samples: u32,
+    /// Offered load of the simulations.
+    load: f64,
+    simulated: Ends,
     results: Vec<Judged>,
 }
 
-fn eval(args: &PredictEval) -> Result<()> {
-    let workload = load(&args.experience)?.workload;
-    let past = history::history(&workload);
+fn eval(args: &PredictEval, registry: &Registry) -> Result<()> {
+    let loaded = load(&args.experience)?;
+    let past = history::history(&loaded.workload);
     let parted = evaluate::part(&past, FIRST_PERCENT);
     if parted.learnt.is_empty() || parted.judged.is_empty() {
         bail!("{} jobs are too few to learn from some and judge by others", past.len());
     }
+    let alone = loaded.behind(past.len() - parted.judged.len(), args.load)?;
     let spinner = progress::spinner("learning");
-    let mut results = Vec::new();
-    for way in [trained, online] {
-        for candidate in candidates(args) {
-            spinner.set_message(format!("{} {}", candidate.model(), candidate.features()));
-            results.push(way(candidate, args.experience.min_samples as usize, &past, &parted));
-        }
-    }
+    let judge = Judge::new(registry, &alone)?;
+    let ends = judge.ends()?;
+    let before = predict_order::renamed(&parted.learnt, &loaded.workload, &alone);
+    let samples_min = args.experience.min_samples as usize;
+    let ways = [Learning::Before, Learning::Online];
+    let all: Vec<(Learning, Candidate)> = ways
+        .into_iter()
+        .flat_map(|way| candidates(args).into_iter().map(move |who| (way, who)))
+        .collect();
+    let of = |at: usize, _: &mut ()| -> Result<Judged> {
+        let (way, who) = all[at];
+        spinner.set_message(format!("{} {} {}", way.name(), who.model(), who.features()));
+        let said = way.said(who, samples_min, &past, &parted);
+        let pairs = said.into_iter().zip(parted.judged.iter().map(|job| job.run));
+        let score = evaluate::score(pairs);
+        let avg_jct_s = judge.jct_s(way.predictor(who, samples_min, &before))?;
+        Ok(Judged {
+            learning: way.name(),
+            model: who.model(),
+            features: who.features(),
+            score,
+            avg_jct_s,
+            gap_closed: ends.share(avg_jct_s),
+        })
+    };
+    let results = pool::run(all.len(), None, of).into_iter().collect::<Result<Vec<_>>>()?;
     spinner.finish_and_clear();
     let judgement = Judgement {
         jobs: past.len(),
         learnt: parted.learnt.len(),
         judged: parted.judged.len(),
         min_samples: args.experience.min_samples,
+        load: loaded.load_of(&alone),
+        simulated: ends,
         results,
     };
     let mut out = std::io::stdout().lock();
@@ -113,15 +147,20 @@ fn eval(args: &PredictEval) -> Result<()> {
 enum Candidate {
     Median(FeatureSet),
     Cart,
+    Blend,
 }
 
 fn candidates(args: &PredictEval) -> Vec<Candidate> {
+    let asked = |model: Model| args.model.is_none_or(|asked| asked == model);
     let mut list = Vec::new();
-    if args.model != Some(Model::Cart) {
+    if asked(Model::Median) {
         list.extend(FeatureSet::ALL.map(Candidate::Median));
     }
-    if args.model != Some(Model::Median) {
+    if asked(Model::Cart) {
         list.push(Candidate::Cart);
+    }
+    if asked(Model::Blend) {
+        list.push(Candidate::Blend);
     }
     list
 }
@@ -131,59 +170,103 @@ impl Candidate {
         match self {
             Candidate::Median(_) => "median",
             Candidate::Cart => "cart",
+            Candidate::Blend => "blend",
         }
     }
 
     fn features(self) -> &'static str {
         match self {
             Candidate::Median(set) => set.name(),
-            Candidate::Cart => "all",
+            Candidate::Cart | Candidate::Blend => "all",
         }
     }
 
-    fn judged(self, learning: &'static str, said: Vec<Option<Estimate>>, by: &[Past]) -> Judged {
-        let pairs = said.into_iter().zip(by.iter().map(|job| job.run));
-        let (model, features) = (self.model(), self.features());
-        Judged { learning, model, features, score: evaluate::score(pairs) }
+    /// One that learns as jobs end, and knows nothing yet.
+    fn fresh(self, samples_min: usize, purpose: Purpose) -> Box<dyn Online> {
+        match self {
+            Candidate::Median(set) => Box::new(MedianRun::new(samples_min).going_by(set)),
+            Candidate::Cart => Box::new(CartRun::new(settings(samples_min))),
+            Candidate::Blend => Box::new(BlendRun::meant_for(purpose)),
+        }
+    }
+
+    /// One that has learnt from jobs that were over before, and learns nothing more.
+    fn taught(self, samples_min: usize, purpose: Purpose, before: &[Past]) -> Frozen {
+        fn learn<Taught: Learner>(mut learner: Taught, before: &[Past]) -> Taught {
+            evaluate::teach(&mut learner, before);
+            learner
+        }
+        match self {
+            Candidate::Median(set) => {
+                Frozen(Box::new(learn(MedianRun::new(samples_min).going_by(set), before)))
+            }
+            Candidate::Cart => {
+                let settings = settings(samples_min);
+                let once = CartSettings { window_max: TRAINED_MAX, by_itself: false, ..settings };
+                let mut cart = learn(CartRun::new(once), before);
+                cart.grow();
+                Frozen(Box::new(cart))
+            }
+            Candidate::Blend => Frozen(Box::new(learn(BlendRun::meant_for(purpose), before))),
+        }
     }
 }
 
-/// Learns once, from jobs that were over before.
-fn trained(who: Candidate, samples_min: usize, _: &[Past], parted: &Parted<'_>) -> Judged {
-    let learn = |learner: &mut dyn Learner| {
-        parted.learnt.iter().for_each(|job| learner.learn(&job.features, job.run));
-    };
-    let ask = |learner: &dyn Learner| {
-        parted.judged.iter().map(|job| learner.belief(&job.features)).collect()
-    };
-    let said = match who {
-        Candidate::Median(set) => {
-            let mut median = MedianRun::new(samples_min).going_by(set);
-            learn(&mut median);
-            ask(&median)
-        }
-        Candidate::Cart => {
-            let once =
-                CartSettings { window_max: TRAINED_MAX, by_itself: false, ..settings(samples_min) };
-            let mut cart = CartRun::new(once);
-            learn(&mut cart);
-            cart.grow();
-            ask(&cart)
-        }
-    };
-    who.judged("trained", said, parted.judged)
+/// What learns and can be simulated with.
+trait Online: Learner + Predict {}
+impl<Both: Learner + Predict> Online for Both {}
+
+/// When a predictor learns.
+#[derive(Clone, Copy)]
+enum Learning {
+    /// Once, from jobs that were over before.
+    Before,
+    /// As jobs end, from the first on.
+    Online,
 }
 
-/// Learns as jobs end, from the first on.
-fn online(who: Candidate, samples_min: usize, past: &[Past], parted: &Parted<'_>) -> Judged {
-    let mut said = match who {
-        Candidate::Median(set) => {
-            evaluate::online(&mut MedianRun::new(samples_min).going_by(set), past)
+impl Learning {
+    fn name(self) -> &'static str {
+        match self {
+            Learning::Before => "trained",
+            Learning::Online => "online",
         }
-        Candidate::Cart => evaluate::online(&mut CartRun::new(settings(samples_min)), past),
-    };
-    let said = said.split_off(past.len() - parted.judged.len());
-    who.judged("online", said, parted.judged)
+    }
+
+    /// What a predictor says of the judged jobs when they are submitted.
+    fn said(
+        self,
+        who: Candidate,
+        samples_min: usize,
+        past: &[Past],
+        parted: &Parted<'_>,
+    ) -> Vec<Option<Estimate>> {
+        match self {
+            Learning::Before => {
+                let mut before: Vec<Past> = parted.learnt.iter().map(|job| **job).collect();
+                before.sort_by_key(|job| job.submitted);
+                let taught = who.taught(samples_min, Purpose::Closeness, &before);
+                parted.judged.iter().map(|job| taught.0.belief(&job.features)).collect()
+            }
+            Learning::Online => {
+                let mut fresh = who.fresh(samples_min, Purpose::Closeness);
+                let mut said = evaluate::online(&mut *fresh, past);
+                said.split_off(past.len() - parted.judged.len())
+            }
+        }
+    }
+
+    /// A predictor as a simulation of the judged jobs takes it.
+    fn predictor(self, who: Candidate, samples_min: usize, before: &[Past]) -> Box<dyn Predict> {
+        match self {
+            Learning::Before => Box::new(who.taught(samples_min, Purpose::Order, before)),
+            Learning::Online => {
+                let mut fresh = who.fresh(samples_min, Purpose::Order);
+                evaluate::teach(&mut *fresh, before);
+                fresh
+            }
+        }
+    }
 }
 
 fn settings(samples_min: usize) -> CartSettings {
@@ -197,10 +280,8 @@ fn table(judgement: &Judgement) -> String {
     for row in &judgement.results {
         let Score { share_under_25, median_error, mae_s, within_spread, .. } = &row.score;
         text += &format!(
-            "{:8}  {:6}  {:14}  {:8.1} %  {:10.1} %  {:>8} s  {:7.1} %\n",
-            row.learning,
-            row.model,
-            row.features,
+            "{}  {:8.1} %  {:10.1} %  {:>8} s  {:7.1} %\n",
+            row.name(),
             share_under_25 * 100.0,
             median_error * 100.0,
             grouped(*mae_s, 0),
@@ -214,13 +295,48 @@ fn table(judgement: &Judgement) -> String {
     }
     text += "\n";
     for row in &judgement.results {
-        text += &format!("{:8}  {:6}  {:14}", row.learning, row.model, row.features);
+        text += &row.name();
         for (_, share) in &row.score.cdf {
             text += &format!("{:7.1} %", share * 100.0);
         }
         text += "\n";
     }
+    text + &order_table(judgement)
+}
+
+/// What the order of the estimates is worth.
+fn order_table(judgement: &Judgement) -> String {
+    let Ends { by_submission_s, by_truth_s } = judgement.simulated;
+    let secs = |secs: f64| format!("{} s", grouped(secs, 0));
+    let mut text = format!(
+        "\nmean completion of the judged jobs, shortest first, at load {:.2}: between {} in the \
+         order of\nsubmission (0 %) and {} by the true run times (100 %)\n\
+         learning  model   features        rank correlation   completion  of the gap\n",
+        judgement.load,
+        secs(by_submission_s),
+        secs(by_truth_s),
+    );
+    for row in &judgement.results {
+        let share =
+            row.gap_closed.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+        text += &format!(
+            "{}  {:16.3}  {:>11}  {share:>10}\n",
+            row.name(),
+            row.score.rank_correlation,
+            secs(row.avg_jct_s),
+        );
+    }
+    if judgement.simulated.share(by_truth_s).is_none() {
+        text += "hardly anybody waits here, so that the order does not matter; `--load 1.2` makes \
+                 it\n";
+    }
     text
+}
+
+impl Judged {
+    fn name(&self) -> String {
+        format!("{:8}  {:6}  {:14}", self.learning, self.model, self.features)
+    }
 }
 
 fn count(number: usize) -> String {

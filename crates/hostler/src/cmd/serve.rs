@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hostler_core::registry::Registry;
-use hostler_core::units::Span;
+use hostler_core::units::{Span, Time};
 use hostler_live::agent::discover::{MachineOverrides, seen_from_outside};
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::user::JobUsers;
-use hostler_live::agent::{AgentError, AgentOptions, Daemon, JobSettings, place};
+use hostler_live::agent::{AgentError, AgentOptions, Daemon, JobSettings, Suspending, place};
 use hostler_live::client::pin;
 use hostler_live::host::{self, Experience};
 use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
 use hostler_live::server::{self, Certificate, LocalSettings, Running, notices};
+use hostler_predict::Lesson;
 
 use super::job_user::job_users;
 use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, NoticeOptions, Serve};
@@ -135,6 +136,7 @@ async fn agent(
             ..JobSettings::default()
         },
         share_gpus: false,
+        suspend: Suspending::Auto,
     };
     Ok(async {
         match hostler_live::agent::run(options).await {
@@ -223,9 +225,15 @@ fn told(options: &NoticeOptions) -> Result<notices::Settings> {
 
 /// What predictors are taught by besides what finishes here.
 fn experience(args: &Serve) -> Result<Experience> {
-    let mut lessons = Vec::new();
+    let mut lessons: Vec<Lesson> = Vec::new();
     for trace in &args.history {
-        lessons.extend(input::lessons(trace)?);
+        // Traces count from times of their own; these follow each other.
+        let after = lessons.last().map_or(Span::ZERO, |last| last.ended.since(Time::ZERO));
+        lessons.extend(input::lessons(trace)?.into_iter().map(|lesson| Lesson {
+            submitted: lesson.submitted + after,
+            ended: lesson.ended + after,
+            ..lesson
+        }));
     }
     Ok(Experience { model: args.model.as_deref().map(input::read_model).transpose()?, lessons })
 }

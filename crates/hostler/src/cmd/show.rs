@@ -183,6 +183,7 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
         ("estimate", span(request.estimate_secs)),
         ("grace", length(request.grace_secs.unwrap_or(GRACE_SECS) as f64)),
         ("checkpoints", yes(request.checkpoints, "it can be stopped and started again")),
+        ("no suspend", yes(request.no_suspend, "it is never suspended in main memory")),
         ("steps", number(request.steps)),
         ("notify", told(request)),
         ("variables", names.join(" ")),

@@ -13,7 +13,8 @@ use hostler_core::reason::Reason;
 use hostler_core::record::Record;
 use hostler_core::registry::Registry;
 use hostler_core::state::ClusterState;
-use hostler_sim::jobs::{self, JobTable};
+use hostler_sim::jobs::{self, JobLine, JobTable};
+use hostler_sim::lower::Workload;
 use hostler_sim::run::Log;
 use serde::Serialize;
 
@@ -81,11 +82,10 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     warnings(&finished.state, &chosen).iter().for_each(say);
     let (solves, fallbacks) = finished.state.solves();
     let ((metrics, rejected), (lines, _)) = finished.watch;
-    if let Some(mut file) = table {
+    if let (Some(file), Some(path)) = (table, args.jobs.as_deref()) {
         let lines = lines.finish(&finished.state);
-        let written = jobs::write_csv(&lines, &loaded.workload, &mut file);
-        let path = args.jobs.as_deref().unwrap_or(Path::new("")).display();
-        written.with_context(|| format!("cannot write `{path}`"))?;
+        let written = write_table(path, file, &lines, &loaded.workload);
+        written.with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     let mut summary = metrics.summary(&finished.state);
     summary.contention = finished.contention;
@@ -107,6 +107,16 @@ pub fn run(args: &Simulate, registry: &Registry) -> Result<()> {
         writeln!(out, "{}", columns::list(&result, &rejected.lines()))?;
     }
     rejected::refuse_most([(&*result.policy, rejected::counts(&result.summary))])
+}
+
+/// Writes the table of jobs in the format that the name of the file says: Parquet, else CSV.
+fn write_table(path: &Path, mut file: File, lines: &[JobLine], workload: &Workload) -> Result<()> {
+    let parquet = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet"));
+    match parquet {
+        true => jobs::write_parquet(lines, workload, &mut BufWriter::new(file))?,
+        false => jobs::write_csv(lines, workload, &mut file)?,
+    }
+    Ok(())
 }
 
 /// What a user should know before he believes the numbers.

@@ -147,8 +147,8 @@ fn pai_like(args: &GenPaiLike) -> Result<()> {
         TraceFormat::PaiSimEstimate => Format::PaiSimEstimate,
         TraceFormat::PaiSimGang => Format::PaiSimGang,
     };
-    let GenPaiLike { jobs, seed, per_hour, scale, gpu_use, .. } = *args;
-    let mut options = PaiLike { jobs, seed, per_hour, scale, gpu_use };
+    let GenPaiLike { jobs, seed, per_hour, scale, gpu_use, habits, .. } = *args;
+    let mut options = PaiLike { jobs, seed, per_hour, scale, gpu_use, habits };
     let spinner = progress::spinner("generating");
     if let Some(load) = args.load {
         options = options.at_load(load, &options.cluster())?;

@@ -79,6 +79,7 @@ pub const FIELDS: &[Field] = &[
     field("grace", "grace_secs", Kind::Time, "Time between the signal to stop and the end."),
     field("share", "sharing", Kind::Share, "Whether it shares GPUs."),
     field("checkpoints", "checkpoints", Kind::Flag, "It can be stopped and started again."),
+    field("no_suspend", "no_suspend", Kind::Flag, "It is never suspended in main memory."),
     field("group", "group", Kind::Text, "Jobs that do the same thing again."),
     field("reservation", "reservation", Kind::Text, "The reservation that it runs in."),
     field("after", "after", Kind::After, "Jobs that must finish well before, as in 17 or over:17."),

@@ -123,6 +123,7 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
         request.one_node = args.one_node;
     }
     request.checkpoints |= args.checkpoints;
+    request.no_suspend |= args.no_suspend;
     tell(request, args);
     request.after.extend(&args.after);
     request.env.extend(args.env.iter().cloned());

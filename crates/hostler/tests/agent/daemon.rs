@@ -264,6 +264,7 @@ pub fn order(lease: u32, command: &[&str]) -> StartOrder {
         image: String::new(),
         mounts: Vec::new(),
         interactive: None,
+        resumes: None,
     }
 }
 

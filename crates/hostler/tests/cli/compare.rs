@@ -21,6 +21,30 @@ fn without_arguments_the_example_is_compared_and_a_report_written() {
         assert!(html.contains(&*def.kind), "{} is not in the report", def.kind);
     }
     assert!(ran.stdout.contains("slowdown"), "{}", ran.stdout);
+    assert!(html.contains("data-chart=\"parts\""), "no picture of waiting and running");
+}
+
+#[test]
+fn where_none_are_named_policies_learn_run_times_and_one_that_knows_them_is_a_bound() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    for at in 0..40 {
+        let millis = if at % 2 == 0 { 90_000 } else { 1_000 };
+        tables = tables.job(&format!("j{at}"), at * 1000, &format!("1,2000,,1000,{millis},"));
+    }
+    tables.write(&folder);
+    let ran = folder.run("compare --trace trace --json").ok();
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let runs = result["runs"].as_array().expect("runs are a list");
+    let settings = |at: usize| (&runs[at]["policy"], &runs[at]["settings"]);
+    assert_eq!(settings(0), (&"fifo".into(), &"head=skips".into()));
+    let learning = runs.iter().filter(|run| run["settings"] == "estimate=blend").count();
+    let knowing = runs.iter().filter(|run| run["policy"] == "sjf" && run["settings"] == "").count();
+    assert!(learning >= 4 && knowing == 1, "{runs:?}");
+    assert!(ran.stderr.contains("sjf (true run times) knows them"), "{}", ran.stderr);
+    let table = folder.run("compare --trace trace").ok().stdout;
+    let bound = table.lines().find(|line| line.starts_with("sjf (true run times)"));
+    assert!(!bound.expect("a row").contains('*'), "{table}");
 }
 
 /// Whether a line tells that a policy is left out.

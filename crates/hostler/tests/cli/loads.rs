@@ -88,3 +88,24 @@ fn a_load_under_which_nothing_queues_is_told() {
     let result = folder.json(&format!("{line} --json"));
     assert!(result["findings"].to_string().contains("At load 20 hardly anything queues"));
 }
+
+/// The machine is given to pool `q` after 100 s; the closer together jobs come, the more of them
+/// come before.
+#[test]
+fn jobs_that_are_turned_away_at_one_load_only_are_told_and_counted() {
+    let folder = Folder::new();
+    let mut tables = Tables::new();
+    tables.nodes = "node_id,pool,gpu_count,cpu_milli,up_from_s,up_to_s\n\
+                    a,p,2,8000,0,100\na,q,2,8000,100,\n"
+        .to_owned();
+    tables.jobs = "job_id,queue,submit_ms\nf,p,0\ng,q,200000\nh,q,210000\ni,q,220000\n".to_owned();
+    tables.tasks = "job_id,count,gpu_milli,duration_ms\n".to_owned();
+    "fghi".chars().for_each(|job| tables.tasks += &format!("{job},1,1000,10000\n"));
+    tables.write(&folder);
+    folder.run("compare --trace trace --policies fifo --loads 0.05,0.09").ok();
+    let ran = folder.run("compare --trace trace --policies fifo --loads 0.09,0.9");
+    assert!(ran.stdout.contains("warning: fifo rejected 3 of 4 jobs (75.0 %)"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("; most at load 0.9."), "{}", ran.stdout);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`fifo` rejected 3 of 4 jobs"), "{}", ran.stderr);
+}

@@ -25,7 +25,8 @@ fn every_predictor_is_judged_by_jobs_it_has_not_seen() {
         format!("{} {} {}", word("learning"), word("model"), word("features"))
     };
     let names: Vec<String> = results.iter().map(name).collect();
-    let all = ["median user", "median user+group", "median user+group+gpu", "cart all"];
+    let all =
+        ["median user", "median user+group", "median user+group+gpu", "cart all", "blend all"];
     let expected =
         ["trained", "online"].iter().flat_map(|way| all.map(|who| format!("{way} {who}")));
     assert_eq!(names, expected.collect::<Vec<_>>());
@@ -36,7 +37,10 @@ fn every_predictor_is_judged_by_jobs_it_has_not_seen() {
         assert!(near("mae_s", 15.0), "{row}");
         assert!(near("median_error", 0.0), "{row}");
     }
+    // Nobody waits, so that no order is better than another.
+    assert!(results.iter().all(|row| row["gap_closed"].is_null()), "{results:?}");
     let text = folder.quiet("predict eval --trace trace --model cart");
+    assert!(text.contains("hardly anybody waits here"), "{text}");
     assert!(text.contains("judged by 2 jobs, trained on 8 that ended before"), "{text}");
     assert!(text.contains("online    cart    all                 50.0 %"), "{text}");
 }
@@ -51,7 +55,7 @@ fn a_trained_model_tells_a_policy_what_to_expect() {
         before = before.job(&format!("l{number}"), number * 200_000 + 1, "1,1000,,1000,50000,");
     }
     before.write(&folder);
-    for model in ["median", "cart"] {
+    for model in ["median", "cart", "blend"] {
         let line = format!("predict train --trace trace --model {model} --out {model}.json");
         assert_eq!(folder.quiet(&line), format!("learnt from 160 jobs, in {model}.json\n"));
     }
@@ -68,6 +72,7 @@ fn a_trained_model_tells_a_policy_what_to_expect() {
     };
     // first 10, short 13, long 64; else first 10, long 59, short 63.
     assert_eq!(jct("estimate=trained --estimates cart.json"), 29.0);
+    assert_eq!(jct("estimate=trained --estimates blend.json"), 29.0);
     assert_eq!(jct("estimate=user"), 44.0);
     assert_eq!(jct("estimate=oracle"), 29.0);
     // Who sends them is the same, so medians do not tell them apart.
@@ -90,7 +95,7 @@ fn a_model_that_is_missing_or_none_is_told_and_one_for_nothing_too() {
     folder.run("predict train --trace trace --out model.json").ok();
     let idle = folder.run(&format!("{simulate} --estimates model.json")).ok();
     assert!(idle.stderr.contains("warning: no policy goes by `model.json`"), "{}", idle.stderr);
-    folder.run("predict eval --trace trace --model oak").fails(2, &["oak", "median, cart"]);
+    folder.run("predict eval --trace trace --model oak").fails(2, &["oak", "median, cart, blend"]);
     folder.run("predict eval --trace trace --min-samples 0").fails(2, &["1..=50"]);
 }
 
@@ -99,4 +104,45 @@ fn too_few_jobs_are_refused() {
     let folder = Folder::new();
     Tables::new().plain_job("a", 0).write(&folder);
     folder.run("predict eval --trace trace").fails(1, &["1 jobs are too few"]);
+}
+
+/// Bursts on two GPUs, each of a long job on one and short ones on two, in an order that is wrong.
+fn bursts(folder: &Folder) {
+    let mut tables = Tables::new();
+    for burst in 0..40 {
+        let at = burst * 400_000;
+        tables = tables.job(&format!("l{burst}"), at, "1,2000,,1000,200000,");
+        tables = tables.job(&format!("m{burst}"), at + 1000, "1,2000,,2000,100000,");
+        for number in 0..3 {
+            let name = format!("s{burst}-{number}");
+            tables = tables.job(&name, at + 2000 + number, "1,1000,,1000,5000,");
+        }
+    }
+    tables.write(folder);
+}
+
+#[test]
+fn what_an_order_by_estimates_gains_is_told() {
+    let folder = Folder::new();
+    bursts(&folder);
+    let judgement = folder.json("predict eval --trace trace --json");
+    let number = |value: &Value, key: &str| value[key].as_f64().unwrap();
+    let ends = &judgement["simulated"];
+    let (first, best) = (number(ends, "by_submission_s"), number(ends, "by_truth_s"));
+    assert!(best < first, "{ends}");
+    for row in judgement["results"].as_array().unwrap() {
+        let gained = (first - number(row, "avg_jct_s")) / (first - best);
+        assert!((number(row, "gap_closed") - gained).abs() < 1e-9, "{row}");
+        // What jobs ask for tells them apart; who sends them does not.
+        match row["model"].as_str().unwrap() {
+            "median" => assert!(number(row, "rank_correlation") < 0.5, "{row}"),
+            _ => {
+                assert!(number(row, "rank_correlation") > 0.9, "{row}");
+                assert!(gained > 0.9, "{row}");
+            }
+        }
+    }
+    let text = folder.quiet("predict eval --trace trace --model blend --load 3");
+    assert!(text.contains("at load 3.00: between "), "{text}");
+    folder.run("predict eval --trace trace --load 0").fails(2, &["--load", "above 0"]);
 }

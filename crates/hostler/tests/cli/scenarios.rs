@@ -106,14 +106,33 @@ fn the_best_interval_between_saves_is_about_that_of_the_formula() {
 }
 
 #[test]
-fn nothing_of_the_examples_own_speeds_is_left_under_a_scenario() {
+fn the_best_interval_for_jobs_most_of_which_are_rejected_is_no_success() {
+    let folder = Folder::new();
+    Tables::new().plain_job("runs", 0).job("never", 0, "1,9000,,1000,10000,").write(&folder);
+    let costs = "[checkpoint]\nsave_secs = 60\n[failures]\nmtbf_hours = 10\nrepair_hours = 0.1\n";
+    folder.write("s.toml", costs);
+    let line = "simulate --trace trace --policy fifo --scenario s.toml --best-interval";
+    let ran = folder.run(line);
+    assert!(ran.stdout.contains("best: "), "{}", ran.stdout);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    for words in ["warning: rejected 1: ", "`never`", "`fifo` rejected 1 of 2 jobs"] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_scenario_takes_the_place_of_the_examples_own() {
     let folder = Folder::new();
     folder.write("plain.toml", "");
     let hours = |line: &str| {
-        let run = folder.json(&format!("simulate --policy fifo --json {line}"));
+        let run = folder.json(&format!("simulate --json {line}"));
         run["gpu_hours"].as_f64().expect("a number")
     };
-    let (own, plain) = (hours(""), hours("--scenario plain.toml"));
-    // At one speed on every GPU nothing takes longer than on the fastest.
-    assert!(plain < 0.9 * own, "{plain} of {own} GPU hours");
+    // Whoever is stopped holds its GPUs while it saves and loads, where a scenario says so.
+    let (own, plain) = (hours("--policy srtf"), hours("--policy srtf --scenario plain.toml"));
+    assert!(plain < own, "{plain} of {own} GPU hours");
+    let speeds = repository("examples/scenarios/published-speeds.toml");
+    let (plain, slower) =
+        (hours("--policy fifo"), hours(&format!("--policy fifo --scenario {speeds}")));
+    assert!(plain < 0.9 * slower, "{plain} of {slower} GPU hours");
 }

@@ -250,6 +250,9 @@ fn the_table_of_jobs_has_a_line_for_each() {
     let again = folder.run("simulate --trace trace --policy fifo --jobs jobs.csv");
     again.fails(1, &["`jobs.csv` is there already", "--force"]);
     folder.run("simulate --trace trace --policy fifo --jobs jobs.csv --force").ok();
+    folder.run("simulate --trace trace --policy fifo --jobs jobs.parquet").ok();
+    let file = std::fs::read(folder.path("jobs.parquet")).expect("it was written");
+    assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
 }
 
 #[test]

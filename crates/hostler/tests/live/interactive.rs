@@ -123,6 +123,34 @@ fn a_job_that_nobody_reads_is_told_so_as_in_a_pipe() {
 }
 
 #[test]
+fn a_signal_does_not_wait_behind_input_that_nobody_reads() {
+    let cluster = Cluster::start("2xV100");
+    let script = "trap 'echo heard; exit 7' INT; echo ready; while :; do sleep 0.1; done";
+    let job = cluster.submit(&["--gpus", "1", "--", "sleep", "600"]);
+    cluster.until(&job, "running");
+    let inside = ["exec", &job, "--no-terminal", "--", "sh", "-c", script];
+    for words in [&["run", "--gpus", "1", "--no-terminal", "--", "sh", "-c", script][..], &inside] {
+        let mut command = cluster.command();
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = Ends(command.spawn().unwrap());
+        let mut stdout = child.0.stdout.take().unwrap();
+        let mut ready = [0; 6];
+        stdout.read_exact(&mut ready).unwrap();
+        // More than waits anywhere on the way.
+        let mut stdin = child.0.stdin.take().unwrap();
+        let feeding = std::thread::spawn(move || drop(stdin.write_all(&vec![b'x'; 16 << 20])));
+        std::thread::sleep(Duration::from_secs(1));
+        let pid = i32::try_from(child.0.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(pid, Signal::INT).unwrap();
+        assert_eq!(child.0.wait().unwrap().code(), Some(7), "{words:?}");
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "heard\n");
+        feeding.join().unwrap();
+    }
+}
+
+#[test]
 fn who_leaves_finds_the_job_again() {
     let cluster = Cluster::start("2xV100");
     let mut terminal = shell(&cluster, &["--linger", "1s"]);

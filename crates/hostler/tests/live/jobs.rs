@@ -48,6 +48,17 @@ fn jobs_start_in_order_and_a_crash_of_the_daemon_loses_none() {
 }
 
 #[test]
+fn a_machine_may_have_as_many_gpus_as_the_scheduler_can_count() {
+    let cluster = Cluster::start("128xV100");
+    let node = &cluster.json(&["nodes"])[0];
+    assert_eq!((&node["gpus"], &node["health"]), (&128.into(), &"up".into()), "{node}");
+    let script = "echo $CUDA_VISIBLE_DEVICES";
+    let all = cluster.submit(&["--gpus", "128", "--wait", "--", "sh", "-c", script]);
+    let numbers: Vec<String> = (0..128).map(|gpu| gpu.to_string()).collect();
+    assert_eq!(cluster.text(&["logs", &all]).trim(), numbers.join(","));
+}
+
+#[test]
 fn fractions_share_a_gpu_and_whole_ones_do_not() {
     let cluster = Cluster::start("1xV100");
     let half = ["--gpus", "0.5", "--share", "willing", "--", "sleep", "60"];

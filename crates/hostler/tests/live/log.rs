@@ -42,3 +42,27 @@ fn an_exported_log_is_replayed_with_the_same_decisions() {
     let text = cluster.text(&["log", "export"]);
     assert!(text.starts_with(r#"{"record":"input""#) && text.ends_with("}\n"), "{text}");
 }
+
+#[test]
+fn jobs_go_by_blended_estimates_and_the_log_tells_the_same_story() {
+    let cluster = Cluster::start("2xV100");
+    cluster.text(&["policy", "set", "bounded-sjf:estimate=blend"]);
+    let named = |name: &str, secs: &str| {
+        cluster.submit(&["--gpus", "1", "--name", name, "--", "sleep", secs])
+    };
+    for _ in 0..3 {
+        let (short, long) = (named("quick-look", "0.1"), named("whole-epoch", "0.6"));
+        cluster.until(&short, "finished");
+        cluster.until(&long, "finished");
+    }
+    let holds = cluster.submit(&["--gpus", "2", "--name", "holding", "--", "sleep", "1.5"]);
+    cluster.until(&holds, "running");
+    let (long, short) = (named("whole-epoch", "0.6"), named("quick-look", "0.1"));
+    cluster.until(&short, "finished");
+    cluster.until(&long, "finished");
+    cluster.text(&["log", "export", "--out", "daemon.jsonl"]);
+    let log = std::fs::read_to_string(cluster.folder().join("daemon.jsonl")).unwrap();
+    assert!(log.contains("\"event\":\"estimated\""), "{log}");
+    let replayed = cluster.json(&["replay", "daemon.jsonl", "--check"]);
+    assert!(replayed["decisions_compared"].as_u64().unwrap() > 8, "{replayed}");
+}

@@ -206,6 +206,30 @@ fn signals_reach_who_is_inside_once_and_nothing_is_left() {
 }
 
 #[test]
+fn commands_run_inside_the_container_of_their_job() {
+    let Some(site) = site() else { return };
+    if !found("nsenter") {
+        eprintln!("skipped: commands get into containers by nsenter");
+        return;
+    }
+    let job = site.submit(&["--env", "WORD=mine", "--gpus", "1"], "echo ready; sleep 600");
+    site.until_said(job, "ready");
+    let script = "cat /hello; pwd; echo $WORD $CUDA_VISIBLE_DEVICES; test -e /proc/self/exe; \
+                  test -e /usr/bin/env || echo nothing of the machine";
+    let said = site.cluster.text(&["exec", &job.to_string(), "--", "/bin/sh", "-c", script]);
+    let own = fs::read_dir(site.cluster.folder().join("able/jobs")).unwrap();
+    let own = own.map(|entry| entry.unwrap().path()).next().unwrap().canonicalize().unwrap();
+    let expected =
+        format!("hello from the image\n{}\nmine 0\nnothing of the machine\n", own.display());
+    assert_eq!(said, expected);
+    let fault = site.cluster.run(&["exec", &job.to_string(), "--", "/bin/sh", "-c", "exit 9"]);
+    assert!(fault.is_err(), "its exit code comes back");
+    site.cluster.text(&["cancel", &job.to_string()]);
+    site.cluster.until(job, "cancelled");
+    until_clean(&site);
+}
+
+#[test]
 fn a_shim_that_is_killed_leaves_no_container() {
     let Some(site) = site() else { return };
     let script = r#"
@@ -309,8 +333,10 @@ fn a_program_that_starts_no_container_is_told_and_gets_no_jobs() {
     cluster.until_up();
     let why = "podman 9.9.9: it cannot start a container (exit code 125): Error: cannot clone: \
                Operation not permitted";
-    let nodes = cluster.text(&["nodes"]);
-    assert!(nodes.contains(&format!("able does not run images by {why}")), "{nodes}");
+    let nodes = wait_for("the trial", || {
+        let nodes = cluster.text(&["nodes"]);
+        nodes.contains(&format!("able does not run images by {why}")).then_some(nodes)
+    });
     assert!(!nodes.contains("images are run by"), "{nodes}");
     let job = cluster.submit(&["--image", "/root", "--gpus", "1", "--", "true"]);
     let view = cluster.job(job);
@@ -325,4 +351,50 @@ fn a_program_that_starts_no_container_is_told_and_gets_no_jobs() {
         words.contains("warning  containers  nothing works; podman 9.9.9: it cannot"),
         "{words}"
     );
+}
+
+/// A program that stands for a real one, whose trial lasts until it is let go on.
+#[test]
+fn an_agent_works_while_programs_are_tried() {
+    let mut cluster = Cluster::new(&["--plain"]);
+    let programs = cluster.folder().join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    fs::set_permissions(&programs, fs::Permissions::from_mode(0o755)).unwrap();
+    let (program, go) = (programs.join("podman"), programs.join("go"));
+    let script = format!(
+        "#!/bin/sh\ntest \"$1\" = --version && echo podman version 9.9.9 && exit\n\
+         until [ -e {} ]; do sleep 0.05; done\n",
+        go.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("PATH={}:/usr/bin:/bin", programs.display());
+    cluster.serve();
+    let options = ["--fake-gpus", "2xV100", "--image-programs", "podman"];
+    cluster.enrol_at("able", &options, &["env", &path], None);
+    cluster.until_up();
+    let plain = cluster.submit(&["--gpus", "1", "--", "true"]);
+    cluster.until(plain, "finished");
+    let image = ["--gpus", "1", "--image", "/no/image", "--", "true"];
+    let early = cluster.submit(&image);
+    let view = cluster.job(early);
+    assert_eq!((&view["state"], &view["held_by"]), (&"held".into(), &"nodes".into()), "{view}");
+    let images = |cluster: &Cluster| cluster.nodes()[0]["images"].clone();
+    assert_eq!(images(&cluster), serde_json::json!([]));
+    fs::write(&go, "").unwrap();
+    // It gets as far as its image, which is not there.
+    let view = cluster.until(early, "failed");
+    assert!(view["reason"].as_str().unwrap().contains("`/no/image` cannot be read"), "{view}");
+    assert_eq!(images(&cluster), serde_json::json!(["podman 9.9.9"]));
+    // Tried again, it is what it was until the trial is over, and a job waits for that.
+    fs::remove_file(&go).unwrap();
+    cluster.kill_agent(0);
+    cluster.spawn_agent(0);
+    let plain = cluster.submit(&["--gpus", "1", "--", "true"]);
+    cluster.until(plain, "finished");
+    assert_eq!(images(&cluster), serde_json::json!(["podman 9.9.9"]));
+    let late = cluster.submit(&image);
+    cluster.until(late, "starting");
+    fs::write(&go, "").unwrap();
+    cluster.until(late, "failed");
 }

@@ -17,6 +17,7 @@ mod preemption;
 mod progress;
 mod starts;
 mod stores;
+mod suspension;
 mod upgrade;
 mod usage;
 mod uses;

@@ -261,6 +261,11 @@ fn container(lab: &mut Lab) {
     lab.show("gpu-4", "kill %1", "");
     let options = lab.options("gpu-4").replace("--image-programs none", "");
     lab.agent("gpu-4", &format!("{options}--image-programs {program}"));
+    wait_for("what runs images", || {
+        let nodes = lab.json("jo", "nodes");
+        let runs = |node: &Value| node["images"].as_array().is_some_and(|runs| !runs.is_empty());
+        nodes.as_array()?.iter().any(runs).then_some(())
+    });
     images::make(&lab.home("jo").join("image"));
     lab.types("jo", "ls image");
     let script = "cat /etc/motd; [ -e /usr ] || echo nothing of the machine";

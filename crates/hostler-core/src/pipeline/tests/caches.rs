@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::orders::{Ageing, ByPriority, Count, TwoQueues};
+use super::orders::{Ageing, ByPriority, ByRemaining, Count, Restless, TwoQueues};
 use crate::decision::Decision;
+use crate::limits::SEARCHES_PER_PASS_MAX;
 use crate::pipeline::{Head, Pipeline, Preempt, ShareRule};
 use crate::policy::Cadence;
 use crate::random::Random;
@@ -84,6 +85,68 @@ fn the_pass_by_rank_remembers_nothing_that_matters() {
     remembers_nothing_that_matters(|| with(ByPriority::default(), Head::Skips, Preempt::ByRank));
     remembers_nothing_that_matters(|| with(ByPriority::default(), Head::Blocks, Preempt::ByRank));
     remembers_nothing_that_matters(|| with(TwoQueues::default(), Head::Skips, Preempt::ByRank));
+}
+
+/// Many that ask for much the same on nodes that are full, and take their time to give way.
+fn crowd(seed: u64) -> String {
+    let mut random = Random::new(seed);
+    let mut below = |most: u64| random.bits() % most;
+    let (mut text, mut at) = (String::new(), 0);
+    for _ in 0..150 {
+        at += below(3);
+        let long = [5, 20, 80][below(3) as usize];
+        write!(text, "{at} lasts {} saves {} ", 1 + below(long), below(5) / 2).unwrap();
+        match below(6) {
+            0 => write!(text, "gpus 1 tasks {} mem {}", 2 + below(9), 8 + below(8)),
+            1 => write!(text, "gpu {} mem {}", 250 * (1 + below(3)), 8 + below(8)),
+            2 => write!(text, "gpus 2 near node tasks 2 mem {}", 8 + below(8)),
+            3 => write!(text, "gpus 4 tasks {}", 1 + below(2)),
+            4 => write!(text, "gpus 1 mem {} + tasks 2 cores 2", 16 + below(16)),
+            _ => write!(text, "gpus 1 mem {}", 16 + below(16)),
+        }
+        .unwrap();
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn a_crowd_that_preempts_remembers_nothing_that_matters() {
+    let cluster = "4 cores 12 mem 60 | 4 cores 12 mem 60 | 4 mem 60 | 4 mem 60 | 2 mem 40 | 2";
+    let make = || with(ByRemaining, Head::Skips, Preempt::ByRank);
+    for seed in 0..24 {
+        let jobs = crowd(seed);
+        let mut kept = Schedule::new(cluster, make()).jobs(&jobs);
+        let mut anew = Schedule::new(cluster, make()).forgetful(move || Box::new(make()));
+        anew = anew.jobs(&jobs);
+        assert_eq!(kept.run(), anew.run(), "seed {seed}");
+        assert_eq!(moves(&kept.decisions), moves(&anew.decisions), "seed {seed}");
+        let stops = |(_, decision): &&(Time, Decision)| matches!(decision, Decision::Stop { .. });
+        assert!(kept.decisions.iter().filter(stops).count() > 20, "seed {seed} preempts");
+    }
+}
+
+#[test]
+fn where_nothing_is_remembered_searches_for_victims_have_a_bound() {
+    // Seven of eight GPUs could be taken, and everybody wants all of them.
+    let asked = |kinds: usize| {
+        let count = Count::default();
+        let policy = with(Restless(count.clone()), Head::Skips, Preempt::ByRank);
+        let mut world = World::with_policy("8", policy);
+        world.submit(0, 0, &["gpus 1 priority 9"]);
+        world.submit(0, 1, &["gpus 1"; 7]);
+        world.step(0, (0..8).map(started).collect(), vec![]);
+        let large = |id: usize| asks(&format!("gpus 8 priority 1 cores {}", id + 1));
+        let large = (0..kinds).map(|id| submit(8 + id as u32, large(id))).collect();
+        count.take();
+        world.step(1, large, vec![]);
+        count.take()
+    };
+    let (few, most) = (asked(8), asked(SEARCHES_PER_PASS_MAX));
+    assert!(few > 8 + 8 * 7, "each search looks at those who run");
+    assert!(most > SEARCHES_PER_PASS_MAX * 8);
+    // Those beyond the bound are ranked, and that is all.
+    assert_eq!(asked(SEARCHES_PER_PASS_MAX + 20), most + 20);
 }
 
 #[test]

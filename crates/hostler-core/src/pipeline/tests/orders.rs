@@ -32,6 +32,34 @@ impl Order for ByPriority {
         self.0.one_more();
         -i64::from(job.spec.priority)
     }
+
+    fn keeps_rank(&self) -> bool {
+        true
+    }
+}
+
+/// The same, by an order that does not say that running jobs keep their rank.
+pub(super) struct Restless(pub(super) Count);
+
+impl Order for Restless {
+    fn key(&self, _: &View<'_>, job: &Job) -> i64 {
+        self.0.one_more();
+        -i64::from(job.spec.priority)
+    }
+}
+
+/// Least left first: running jobs rise.
+pub(super) struct ByRemaining;
+
+impl Order for ByRemaining {
+    fn key(&self, view: &View<'_>, job: &Job) -> i64 {
+        let run = job.spec.user_estimate.unwrap_or(Span::ZERO);
+        run.saturating_sub(view.done(job)).0 as i64
+    }
+
+    fn keeps_rank(&self) -> bool {
+        true
+    }
 }
 
 /// A priority more for each ten seconds of waiting.

@@ -228,14 +228,15 @@ fn what_is_given_back_is_told_once_for_each_node() {
     world.engine.begin(secs(2));
     world.engine.take_fact(stopped(lease, Outcome::Interrupted, 0, 0));
     let changes = world.state().journal().since(seen).unwrap();
-    let freed = [Change::Freed(NodeId(0)), Change::Freed(NodeId(1)), Change::Queued(JobId(0))];
-    assert_eq!(changes, freed);
+    let freed = [Change::Freed(NodeId(0)), Change::Freed(NodeId(1))];
+    let ended = [Change::Ended(JobId(0)), Change::Queued(JobId(0))];
+    assert_eq!(changes, [freed, ended].concat());
 }
 
 #[test]
-fn whoever_may_gain_from_a_node_is_told_that_it_is_free() {
+fn whoever_counts_on_a_node_is_told_that_it_is_free_or_closed() {
     let mut world = World::of("2");
-    let mut freed = |events: Vec<Event>| {
+    let mut told = |events: Vec<Event>| {
         let seen = world.state().journal().end();
         world.engine.begin(secs(1));
         events.into_iter().for_each(|event| world.engine.take_fact(event));
@@ -243,12 +244,12 @@ fn whoever_may_gain_from_a_node_is_told_that_it_is_free() {
         world.engine.end_input();
         changes
     };
-    let node = Change::Freed(NodeId(0));
-    assert_eq!(freed(vec![drain(0, true)]), []);
-    assert_eq!(freed(vec![drain(0, false)]), [node]);
-    assert_eq!(freed(vec![power(0, Power::On)]), [node]);
-    assert_eq!(freed(vec![node_down(0)]), []);
-    assert_eq!(freed(vec![node_up(0, 2)]), [node]);
+    let (node, closed) = (Change::Freed(NodeId(0)), Change::Closed(NodeId(0)));
+    assert_eq!(told(vec![drain(0, true)]), [closed]);
+    assert_eq!(told(vec![drain(0, false)]), [node]);
+    assert_eq!(told(vec![power(0, Power::On)]), [node]);
+    assert_eq!(told(vec![node_down(0)]), [closed]);
+    assert_eq!(told(vec![node_up(0, 2)]), [node]);
     let divide = Decision::Repartition { device: DeviceId(0), layout: crate::cluster::Layout::Mig };
     let mut state = world.state().clone();
     let seen = state.journal().end();

@@ -46,7 +46,8 @@ fn a_slow_model_makes_the_expected_end_later() {
     world.step(50, vec![finished(1, 50)], vec![]);
     world.step(100, vec![], vec![Act::Resize(0, whole(1, &[1]))]);
     assert_eq!((world.lease(0).rate, world.lease(0).expected_end), (Rate::FULL, secs(175)));
-    assert_eq!(world.lease(0).believed_done(secs(110)), Span::from_secs(35));
+    let done = world.lease(0).believed_done(world.job(0).spec.checkpoint, secs(110));
+    assert_eq!(done, Span::from_secs(35));
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn work_is_not_counted_by_a_reference_that_stands_still() {
 }
 
 #[test]
-fn who_waits_is_ranked_again_when_another_estimate_comes() {
+fn who_waits_or_runs_is_ranked_again_when_another_estimate_comes() {
     let mut world = World::of("2");
     world.submit(0, 0, &["gpus 1", "gpus 1", "gpus 1"]);
     world.run(0, 1, whole(0, &[0]));
@@ -157,6 +158,29 @@ fn who_waits_is_ranked_again_when_another_estimate_comes() {
     world.engine.begin(secs(1));
     (0..3).for_each(|job| world.engine.take_fact(estimated(job, 5)));
     let changes = world.state().journal().since(seen).unwrap();
-    assert_eq!(changes, [Change::Queued(JobId(0))]);
+    let running = [Change::Rescheduled(LeaseId(0)), Change::Slipped(LeaseId(0))];
+    assert_eq!(changes, [&[Change::Queued(JobId(0))][..], &running].concat());
     assert_eq!(world.lease(0).expected_end, secs(5));
+}
+
+#[test]
+fn who_has_done_less_than_believed_is_ranked_again() {
+    let mut world = World::of("2");
+    world.submit(0, 0, &["gpus 1"]);
+    world.run(0, 0, whole(0, &[0]));
+    let mut told = |at: u64, done: u64| {
+        let seen = world.state().journal().end();
+        world.engine.begin(secs(at));
+        let done = Span::from_secs(done);
+        let idle = Span::ZERO;
+        world.engine.take_fact(Event::Progress { lease: LeaseId(0), done, idle });
+        let told = world.state().journal().since(seen).unwrap().to_vec();
+        world.engine.end_input();
+        let proposal = world.engine.propose();
+        world.engine.commit(proposal);
+        told
+    };
+    assert_eq!(told(10, 10), []);
+    assert_eq!(told(20, 15), [Change::Slipped(LeaseId(0))]);
+    assert_eq!(told(30, 30), []);
 }

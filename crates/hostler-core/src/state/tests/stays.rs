@@ -114,10 +114,40 @@ fn the_second_stay_loads_what_the_first_saved() {
     let done = Span::from_secs(10);
     world.step(70, vec![Event::Progress { lease: LeaseId(1), done, idle: Span::ZERO }], vec![]);
     assert_eq!(world.lease(1).expected_end, secs(70 + 60));
-    assert_eq!(world.lease(1).believed_done(secs(75)), Span::from_secs(45));
     let job = world.job(0);
+    let done = world.lease(1).believed_done(job.spec.checkpoint, secs(75));
+    assert_eq!(done, Span::from_secs(45));
     assert_eq!((job.ledger.restarts, job.ledger.first_start), (1, Some(secs(10))));
     assert_eq!(job.ledger.waited, Span::from_secs(20));
+}
+
+#[test]
+fn an_end_is_believed_after_the_saves_that_come_before_it_and_no_other() {
+    let believe =
+        |secs: u64| crate::job::Estimate { run: Span::from_secs(secs), spread: Span::ZERO };
+    for (run, end) in [(29, 29), (30, 30), (31, 35), (60, 64), (61, 69)] {
+        let mut world = World::of("1 | 1");
+        world.submit(0, 0, &["gpus 1 saves 4 every 30"]);
+        let estimated = Event::Estimated { job: JobId(0), estimate: believe(run) };
+        world.step(0, vec![estimated], vec![]);
+        world.run(0, 0, whole(0, &[0]));
+        assert_eq!(world.lease(0).expected_end, secs(end), "{run} s of work");
+    }
+    // A move while it saves costs nothing of what is left, which is the rest of the save and 40 s.
+    let mut world = World::of("1 | 1");
+    world.submit(0, 0, &["gpus 1 saves 4 every 30"]);
+    world.step(0, vec![Event::Estimated { job: JobId(0), estimate: believe(70) }], vec![]);
+    world.run(0, 0, whole(0, &[0]));
+    world.step(32, vec![], vec![Act::Resize(0, whole(1, &[1]))]);
+    assert_eq!(world.lease(0).expected_end, secs(78));
+    let checkpoint = world.job(0).spec.checkpoint;
+    let done = |at: u64| world.lease(0).believed_done(checkpoint, secs(at));
+    assert_eq!([33, 34, 35, 66, 69].map(done), [30, 30, 31, 60, 61].map(Span::from_secs));
+    // What is reported counts from then on, and the next save is 5 s of work away.
+    let (lease, done) = (LeaseId(0), Span::from_secs(55));
+    world.step(60, vec![Event::Progress { lease, done, idle: Span::ZERO }], vec![]);
+    assert_eq!(world.lease(0).expected_end, secs(60 + 15 + 4));
+    world.check_log();
 }
 
 #[test]

@@ -140,6 +140,20 @@ fn a_deadline_counts_while_another_window_goes_on() {
 }
 
 #[test]
+fn the_policy_is_asked_when_a_window_begins_and_when_it_is_over() {
+    let mut world = World::of("4");
+    world.step(0, vec![window(&[0], 10, 20, false)], vec![]);
+    for at in [10, 20] {
+        assert!(!world.engine.is_policy_due(), "before {at}");
+        world.engine.begin(secs(at));
+        assert!(world.engine.is_policy_due(), "at {at}");
+        world.engine.end_input();
+        let proposal = world.engine.propose();
+        world.engine.commit(proposal);
+    }
+}
+
+#[test]
 fn a_window_can_be_moved_and_given_up() {
     let mut world = World::of("4");
     let endless = limited(None, None);

@@ -1,6 +1,7 @@
 //! Each rule with the least decisions that break it, and neighbours that keep it.
 
 mod placements;
+mod suspensions;
 mod together;
 
 use std::sync::Arc;

@@ -22,6 +22,12 @@ pub trait LeaseDisk {
     /// Writes down that a lease is taken on. Safe only after [`LeaseDisk::sync`].
     fn accept(&mut self, lease: LeaseId) -> io::Result<()>;
 
+    /// The shim that has the tasks of a lease, by the lease that it was started for.
+    fn shim_of(&self, lease: LeaseId) -> LeaseId;
+
+    /// Writes down that a lease goes on with the tasks of another, which is over. Both or neither.
+    fn carry_on(&mut self, lease: LeaseId, of: LeaseId) -> io::Result<()>;
+
     /// Writes down that a lease is over, also one that never came.
     fn forget(&mut self, lease: LeaseId) -> io::Result<()>;
 
@@ -35,6 +41,8 @@ pub struct MemoryDisk {
     /// True while held, false once forgotten.
     leases: BTreeMap<LeaseId, bool>,
     synced: BTreeMap<LeaseId, bool>,
+    /// Shims of leases that go on with the tasks of others. They are gone with the machine.
+    shims: BTreeMap<LeaseId, LeaseId>,
     /// Whether writes fail from now on.
     pub full: bool,
 }
@@ -69,6 +77,17 @@ impl LeaseDisk for MemoryDisk {
 
     fn accept(&mut self, lease: LeaseId) -> io::Result<()> {
         self.write(lease, true)
+    }
+
+    fn shim_of(&self, lease: LeaseId) -> LeaseId {
+        self.shims.get(&lease).copied().unwrap_or(lease)
+    }
+
+    fn carry_on(&mut self, lease: LeaseId, of: LeaseId) -> io::Result<()> {
+        self.write(lease, true)?;
+        self.write(of, false)?;
+        self.shims.insert(lease, self.shim_of(of));
+        Ok(())
     }
 
     fn forget(&mut self, lease: LeaseId) -> io::Result<()> {

@@ -11,6 +11,10 @@ const REPEAT_BEATS_MAX: u32 = 64;
 /// What the agent knows about a lease.
 #[derive(Debug)]
 pub(super) struct Held {
+    /// The shim that has its tasks, by the lease that it was started for.
+    pub shim: LeaseId,
+    /// Whether its tasks are to go on that were suspended under this number.
+    pub resumes: bool,
     stage: Stage,
     /// The last order to stop it.
     pub stop: Option<(StopHow, u64)>,
@@ -25,11 +29,13 @@ pub(super) struct Held {
     energy: Option<u64>,
 }
 
-impl Default for Held {
-    fn default() -> Held {
-        let stage = Stage::Starting;
+impl Held {
+    /// A lease that nothing is known of but its shim.
+    pub fn new(shim: LeaseId) -> Held {
         Held {
-            stage,
+            shim,
+            resumes: false,
+            stage: Stage::Starting,
             stop: None,
             progress: None,
             repeat_in: 1,
@@ -38,9 +44,19 @@ impl Default for Held {
             energy: None,
         }
     }
-}
 
-impl Held {
+    /// The order to stop it that is not carried out yet.
+    pub fn stop_due(&self) -> Option<(StopHow, u64)> {
+        let suspended = matches!(self.stage, Stage::Suspended { .. });
+        let done = |how| how == StopHow::Suspend && suspended;
+        self.stop.filter(|(how, _)| !self.is_over() && !done(*how))
+    }
+
+    /// It is not to be suspended any more.
+    pub fn stays(&mut self) {
+        self.stop.take_if(|(how, _)| *how == StopHow::Suspend);
+    }
+
     /// Whether nothing of it runs any more.
     pub fn is_over(&self) -> bool {
         order(&self.stage) == 2
@@ -64,10 +80,12 @@ impl Held {
         self.energy = self.energy.max(Some(sum));
     }
 
-    /// Takes a later stage; says whether it was one. The first end counts. What the job said about
-    /// its use of GPUs comes before what was measured from outside.
+    /// Takes a later stage; says whether it was one. The first end counts; up to then tasks may be
+    /// suspended and go on. What the job said about its use of GPUs comes before what was measured
+    /// from outside.
     pub fn advance(&mut self, mut stage: Stage) -> bool {
-        if order(&stage) <= order(&self.stage) {
+        let turns = order(&stage) == 1 && order(&self.stage) == 1 && stage != self.stage;
+        if order(&stage) <= order(&self.stage) && !turns {
             return false;
         }
         if let Stage::Ended { gpu_milli: gpu_milli @ None, .. } = &mut stage {
@@ -101,7 +119,7 @@ impl Held {
 fn order(stage: &Stage) -> u8 {
     match stage {
         Stage::Starting => 0,
-        Stage::Running => 1,
+        Stage::Running | Stage::Suspended { .. } => 1,
         Stage::NotStarted { .. }
         | Stage::Impossible { .. }
         | Stage::Ended { .. }

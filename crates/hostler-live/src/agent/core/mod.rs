@@ -19,7 +19,7 @@ use hostler_core::id::{JobId, LeaseId};
 
 use crate::limits::LEASES_MAX;
 use crate::wire::{
-    FromAgent, LeaseReport, Machine, Stage, StartOrder, Stream, StreamOrder, ToAgent,
+    FromAgent, LeaseReport, Machine, Programs, Stage, StartOrder, Stream, StreamOrder, ToAgent,
 };
 
 pub use disk::{LeaseDisk, MemoryDisk};
@@ -27,7 +27,8 @@ pub use fence::Alive;
 use lease::Held;
 use session::Session;
 
-/// What happened to an agent.
+/// What happened to an agent. Shims, and the folders that they have, are known by the lease that
+/// they were started for, also when their tasks have gone on under another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentInput {
     /// A connection to the daemon stands; the numbers of connections count up.
@@ -55,6 +56,13 @@ pub enum AgentInput {
         /// `Ended { exits: [], interrupted: true }`, after its remnants were killed.
         stage: Stage,
     },
+    /// A shim could not suspend its tasks; they go on.
+    SuspendRefused {
+        /// The lease that the shim was started for.
+        lease: LeaseId,
+        /// Why.
+        fault: String,
+    },
     /// A job told how far it is.
     Progress {
         /// Its lease.
@@ -66,6 +74,8 @@ pub enum AgentInput {
         /// Whether a restart would go on from here.
         saved: bool,
     },
+    /// The programs that run images were tried out.
+    Tried(Programs),
     /// The use of the GPUs was read, in per cent.
     GpuUse(Vec<u8>),
     /// What leases use of each GPU that they have was measured, in thousandths.
@@ -78,7 +88,7 @@ pub enum AgentInput {
     Tick,
 }
 
-/// What an agent wants done.
+/// What an agent wants done. Shims and folders are known by the lease that they were started for.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "only a greeting is large, and there are few effects")]
 pub enum AgentEffect {
@@ -115,6 +125,14 @@ pub enum AgentEffect {
         how: StopHow,
         /// Milliseconds from the signal to the end by force.
         grace_ms: u64,
+    },
+    /// Tell a shim that its suspended tasks go on, under this number; it is told again when it is
+    /// seen to be suspended still.
+    Resume {
+        /// The lease that the shim was started for.
+        lease: LeaseId,
+        /// The lease that they go on for.
+        now_for: LeaseId,
     },
     /// Write down until when the shims may go on.
     StillAlive(Alive),
@@ -155,6 +173,8 @@ pub struct AgentCore<D> {
     machine: Machine,
     disk: D,
     leases: BTreeMap<LeaseId, Held>,
+    /// Which lease a shim has the tasks of, where that is not the one it was started for.
+    carried: BTreeMap<LeaseId, LeaseId>,
     session: Option<Session>,
     alive: Option<Alive>,
     gpu_use: Vec<u8>,
@@ -169,13 +189,15 @@ pub struct AgentCore<D> {
 impl<D: LeaseDisk> AgentCore<D> {
     /// An agent that goes on where the last one on this disk ended.
     pub fn open(machine: Machine, disk: D) -> (AgentCore<D>, Vec<AgentEffect>) {
-        let held = disk.held();
-        let effects = held.iter().map(|lease| AgentEffect::Watch { lease: *lease }).collect();
-        let leases = held.into_iter().map(|lease| (lease, Held::default())).collect();
+        let held: Vec<(LeaseId, LeaseId)> =
+            disk.held().into_iter().map(|lease| (lease, disk.shim_of(lease))).collect();
+        let effects = held.iter().map(|(_, shim)| AgentEffect::Watch { lease: *shim }).collect();
+        let carried = held.iter().filter(|(lease, shim)| lease != shim);
         let core = AgentCore {
             machine,
             disk,
-            leases,
+            carried: carried.map(|(lease, shim)| (*shim, *lease)).collect(),
+            leases: held.into_iter().map(|(lease, shim)| (lease, Held::new(shim))).collect(),
             session: None,
             alive: None,
             gpu_use: Vec::new(),
@@ -216,6 +238,21 @@ impl<D: LeaseDisk> AgentCore<D> {
         self.leases.iter().map(|(lease, held)| held.report(*lease))
     }
 
+    /// The shims of all of them.
+    pub fn shims(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        self.leases.values().map(|held| held.shim)
+    }
+
+    /// The lease that a shim has the tasks of.
+    fn lease_of(&self, shim: LeaseId) -> LeaseId {
+        self.carried.get(&shim).copied().unwrap_or(shim)
+    }
+
+    /// The shim that has, or had, the tasks of a lease.
+    fn shim_of(&self, lease: LeaseId) -> LeaseId {
+        self.leases.get(&lease).map_or(lease, |held| held.shim)
+    }
+
     /// The disk, for the next agent of this machine.
     pub fn into_disk(self) -> D {
         self.disk
@@ -233,22 +270,39 @@ impl<D: LeaseDisk> AgentCore<D> {
                     self.said(now_ms, session, message, effects);
                 }
             }
-            AgentInput::Seen { lease, stage } => self.seen(lease, stage, effects),
+            AgentInput::Seen { lease, stage } => self.seen(self.lease_of(lease), stage, effects),
+            AgentInput::SuspendRefused { lease, fault } => {
+                let lease = self.lease_of(lease);
+                let Some(held) = self.leases.get_mut(&lease) else { return };
+                held.stays();
+                self.send(Some(FromAgent::SuspendRefused { lease, fault }), effects);
+            }
             AgentInput::Progress { lease, step, total, saved } => {
+                let lease = self.lease_of(lease);
                 let Some(held) = self.leases.get_mut(&lease) else { return };
                 held.progress = Some(FromAgent::Progress { lease, step, total, saved });
                 let progress = held.progress.clone();
                 self.send(progress, effects);
             }
+            AgentInput::Tried(programs) => {
+                self.machine.tell_programs(programs.clone());
+                // A greeting that left before did not tell it, whether it was answered or not.
+                if let Some(Session { number, .. }) = self.session {
+                    let message = FromAgent::Programs(programs);
+                    effects.push(AgentEffect::Send { session: number, message });
+                }
+            }
             AgentInput::GpuUse(gpu_use) => self.gpu_use = gpu_use,
             AgentInput::Unable(unable) => self.unable = unable,
             AgentInput::LeaseUse(samples) => {
-                for (lease, milli) in samples {
+                for (shim, milli) in samples {
+                    let lease = self.lease_of(shim);
                     self.leases.get_mut(&lease).into_iter().for_each(|held| held.sampled(milli));
                 }
             }
             AgentInput::LeaseEnergy(sums) => {
-                for (lease, sum) in sums {
+                for (shim, sum) in sums {
+                    let lease = self.lease_of(shim);
                     self.leases.get_mut(&lease).into_iter().for_each(|held| held.used(sum));
                 }
             }
@@ -297,9 +351,11 @@ impl<D: LeaseDisk> AgentCore<D> {
             }
             ToAgent::Start(order) => self.start(now_ms, order, effects),
             ToAgent::Stop { lease, how, grace_ms } => self.stop(lease, how, grace_ms, effects),
+            ToAgent::Resume { lease } => self.resume(lease, effects),
             ToAgent::Forget { lease } => self.forget(lease, effects),
             ToAgent::ReadOutput { request, lease, rank, stream, offset } => {
                 let ended = self.leases.get(&lease).is_none_or(|held| held.is_over());
+                let lease = self.shim_of(lease);
                 let read = AgentEffect::ReadOutput {
                     session,
                     request,
@@ -311,9 +367,10 @@ impl<D: LeaseDisk> AgentCore<D> {
                 };
                 effects.push(read);
             }
-            ToAgent::OpenStream(order) => {
+            ToAgent::OpenStream(mut order) => {
                 let held = self.leases.get(&order.lease);
                 let runs = held.is_some_and(|held| !held.is_over());
+                order.lease = self.shim_of(order.lease);
                 effects.push(AgentEffect::OpenStream { order, runs });
             }
         }
@@ -345,10 +402,13 @@ impl<D: LeaseDisk> AgentCore<D> {
         if !self.is_trusted(now_ms) {
             return;
         }
+        if let Some(of) = order.resumes.filter(|_| !self.leases.contains_key(&lease)) {
+            return self.go_on(lease, of, effects);
+        }
         let Entry::Vacant(slot) = self.leases.entry(lease) else {
             return self.report(lease, effects);
         };
-        slot.insert(Held::default());
+        slot.insert(Held::new(lease));
         if self.leases.len() > LEASES_MAX {
             let fault = format!("this machine holds {LEASES_MAX} leases already");
             return self.seen(lease, Stage::NotStarted { fault, of_machine: true }, effects);
@@ -365,6 +425,36 @@ impl<D: LeaseDisk> AgentCore<D> {
             }
             Err(fault) => self.not_started(lease, &fault, effects),
         }
+    }
+
+    /// Lets the suspended tasks of a lease go on for another. They may not have been seen since
+    /// this agent was started.
+    fn go_on(&mut self, lease: LeaseId, of: LeaseId, effects: &mut Vec<AgentEffect>) {
+        let waiting = self.leases.get(&of).filter(|held| !held.is_over());
+        let Some(shim) = waiting.map(|held| held.shim) else {
+            self.leases.insert(lease, Held::new(lease));
+            let fault = "what it was to go on from is not there any more".to_owned();
+            return self.seen(lease, Stage::NotStarted { fault, of_machine: false }, effects);
+        };
+        if let Err(fault) = self.disk.carry_on(lease, of) {
+            self.leases.insert(lease, Held::new(lease));
+            return self.not_started(lease, &fault, effects);
+        }
+        self.unsynced = true;
+        self.leases.remove(&of);
+        self.leases.insert(lease, Held::new(shim));
+        self.carried.insert(shim, lease);
+        effects.push(AgentEffect::Resume { lease: shim, now_for: lease });
+    }
+
+    /// Takes back that a lease is suspended.
+    fn resume(&mut self, lease: LeaseId, effects: &mut Vec<AgentEffect>) {
+        let Some(held) = self.leases.get_mut(&lease).filter(|held| !held.is_over()) else {
+            return self.report(lease, effects);
+        };
+        held.stays();
+        held.resumes = true;
+        effects.push(AgentEffect::Resume { lease: held.shim, now_for: lease });
     }
 
     fn stop(
@@ -385,7 +475,11 @@ impl<D: LeaseDisk> AgentCore<D> {
             return self.report(lease, effects);
         }
         held.stop = Some((how, grace_ms));
-        effects.push(AgentEffect::Stop { lease, how, grace_ms });
+        match held.stop_due() {
+            Some(_) => effects.push(AgentEffect::Stop { lease: held.shim, how, grace_ms }),
+            // It is suspended already.
+            None => self.report(lease, effects),
+        }
     }
 
     fn forget(&mut self, lease: LeaseId, effects: &mut Vec<AgentEffect>) {
@@ -395,18 +489,25 @@ impl<D: LeaseDisk> AgentCore<D> {
         }
         // If that cannot be written, the daemon will be asked to say it again.
         if self.disk.forget(lease).is_ok() {
+            let shim = self.shim_of(lease);
             self.leases.remove(&lease);
-            effects.push(AgentEffect::Forgotten { lease });
+            self.carried.remove(&shim);
+            effects.push(AgentEffect::Forgotten { lease: shim });
         }
     }
 
     fn seen(&mut self, lease: LeaseId, stage: Stage, effects: &mut Vec<AgentEffect>) {
         let Some(held) = self.leases.get_mut(&lease) else { return };
-        let changed = held.advance(stage);
-        if !held.is_over()
-            && let Some((how, grace_ms)) = held.stop
+        if let Stage::Suspended { of } = &stage
+            && (*of != lease || held.resumes)
         {
-            effects.push(AgentEffect::Stop { lease, how, grace_ms });
+            // It was not told yet, or is at it.
+            return effects.push(AgentEffect::Resume { lease: held.shim, now_for: lease });
+        }
+        held.resumes &= stage != Stage::Running;
+        let changed = held.advance(stage);
+        if let Some((how, grace_ms)) = held.stop_due() {
+            effects.push(AgentEffect::Stop { lease: held.shim, how, grace_ms });
         }
         if changed {
             self.report(lease, effects);

@@ -1,5 +1,7 @@
 //! Stories of an agent: what happens at which millisecond, and what it does.
 
+mod suspensions;
+
 use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
@@ -7,6 +9,7 @@ use expect_test::{Expect, expect};
 use hostler_core::id::{JobId, NodeId};
 
 use super::*;
+use crate::image::Runtime;
 use crate::wire::{EndNotes, TaskExit};
 
 /// Plays lines like `1200 start 7`; a line `crash` drops the agent, `power` also what was not
@@ -61,6 +64,14 @@ fn input(words: &[&str]) -> AgentInput {
         ["runs", name] => {
             return AgentInput::Seen { lease: lease(name), stage: Stage::Running };
         }
+        ["suspended", name, of] => {
+            let stage = Stage::Suspended { of: lease(of) };
+            return AgentInput::Seen { lease: lease(name), stage };
+        }
+        ["refuses", name] => {
+            let fault = "not supported".to_owned();
+            return AgentInput::SuspendRefused { lease: lease(name), fault };
+        }
         ["ends", name, code] => {
             let exit = TaskExit { rank: 0, code: Some(code.parse().unwrap()), signal: None };
             let stage = Stage::Ended {
@@ -84,6 +95,14 @@ fn input(words: &[&str]) -> AgentInput {
         [_, "refused"] => ToAgent::Refused { fault: "token `x` is revoked".into(), retry: false },
         [_, "seen", beat] => ToAgent::BeatSeen { number: number(beat) },
         [_, "start", name] => ToAgent::Start(Box::new(order(lease(name)))),
+        [_, "start", name, "from", of] => {
+            let order = StartOrder { resumes: Some(lease(of)), ..order(lease(name)) };
+            ToAgent::Start(Box::new(order))
+        }
+        [_, "resume", name] => ToAgent::Resume { lease: lease(name) },
+        [_, "suspend", name] => {
+            ToAgent::Stop { lease: lease(name), how: StopHow::Suspend, grace_ms: 500 }
+        }
         [_, "stop", name] => {
             ToAgent::Stop { lease: lease(name), how: StopHow::Checkpoint, grace_ms: 500 }
         }
@@ -113,6 +132,10 @@ fn show(effect: &AgentEffect) -> String {
                 format!("{session} beat {number} {gpu_use:?}")
             }
             FromAgent::Progress { lease, step, .. } => format!("{session} {lease:?} step {step}"),
+            FromAgent::Programs(programs) => format!("{session} {programs:?}"),
+            FromAgent::SuspendRefused { lease, fault } => {
+                format!("{session} cannot suspend {lease:?}: {fault}")
+            }
             FromAgent::Output { .. } => panic!("the core reads no output"),
         },
         AgentEffect::Launch(order) => format!("launch {:?}", order.lease),
@@ -171,6 +194,7 @@ fn order(lease: LeaseId) -> StartOrder {
         image: String::new(),
         mounts: Vec::new(),
         interactive: None,
+        resumes: None,
     }
 }
 
@@ -636,4 +660,26 @@ fn an_agent_takes_on_no_more_leases_than_it_can_tell_of() {
     let [AgentEffect::Send { message, .. }] = &greeting[..] else { panic!("{greeting:?}") };
     let bytes = serde_json::to_vec(message).unwrap().len();
     assert!(bytes < crate::limits::MESSAGE_BYTES_MAX, "a greeting has {bytes} bytes");
+}
+
+#[test]
+fn what_runs_images_is_told_once_it_is_known() {
+    let machine = Machine { untried: true, ..machine() };
+    let (mut core, _) = AgentCore::open(machine, MemoryDisk::default());
+    let greeting = |effects: &[AgentEffect]| {
+        let [AgentEffect::Send { message: FromAgent::Hello { machine, .. }, .. }] = effects else {
+            panic!("{effects:?}")
+        };
+        (machine.untried, machine.runtimes.clone())
+    };
+    let effects = core.handle(0, vec![AgentInput::Connected { session: 1 }]);
+    assert_eq!(greeting(&effects), (true, Vec::new()));
+    // Though the greeting was not answered: it left before.
+    let podman = Runtime { name: "podman".to_owned(), version: "4.3.1".to_owned() };
+    let programs = Programs { runtimes: vec![podman.clone()], unusable: Vec::new() };
+    let effects = core.handle(1, vec![AgentInput::Tried(programs.clone())]);
+    let message = FromAgent::Programs(programs);
+    assert_eq!(effects, [AgentEffect::Send { session: 1, message }]);
+    let effects = core.handle(2, vec![AgentInput::Connected { session: 2 }]);
+    assert_eq!(greeting(&effects), (false, vec![podman]));
 }

@@ -7,6 +7,7 @@
 
 mod apptainer;
 mod enroot;
+mod enter;
 mod find;
 mod podman;
 mod probe;
@@ -215,6 +216,15 @@ pub fn launch(shim: &ShimOrder, task: &TaskOrder) -> Launch {
         Program::Apptainer | Program::Singularity => apptainer::launch(container, shim, task, env),
         Program::Podman => podman::launch(container, shim, task, env),
         Program::Enroot => enroot::launch(container, shim, task, env),
+    }
+}
+
+/// What becomes of a command that is run beside a task: it is run as it is, or in the container of
+/// the task.
+pub fn enter(shim: &ShimOrder, task: &TaskOrder, command: &[String]) -> io::Result<Launch> {
+    match &shim.container {
+        Some(container) => enter::launch(container, shim, task.rank, command),
+        None => Ok(Launch { command: command.to_vec(), env: environment(shim, task) }),
     }
 }
 

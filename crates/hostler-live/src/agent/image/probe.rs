@@ -233,6 +233,7 @@ fn order(container: Container, folder: &Path, user: Option<&JobUser>) -> ShimOrd
             image: container.image.clone(),
             mounts: Vec::new(),
             interactive: None,
+            resumes: None,
         },
         workdir: "/".into(),
         checkpoint_dir: "/".into(),

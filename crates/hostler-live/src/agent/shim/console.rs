@@ -11,9 +11,12 @@ use std::io::{self, Read, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::input::InputQueue;
+use super::terminal;
 use crate::limits::{
     CONSOLE_RECENT_BYTES, CONSOLE_WAITING_BYTES_MAX, STREAM_FRAME_BYTES_MAX, STREAM_SILENT_SECS_MAX,
 };
+use crate::stream::TerminalSize;
 
 /// The longest wait for a change before somebody looks again.
 const LOOK: Duration = Duration::from_secs(1);
@@ -24,6 +27,8 @@ pub(super) struct Console {
     pub terminal: bool,
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// Held by whoever writes input.
+    writing: Mutex<()>,
 }
 
 struct Inner {
@@ -35,6 +40,8 @@ struct Inner {
     readers: BTreeMap<u64, Reader>,
     last_reader: u64,
     input: Input,
+    /// Size of the terminal of who was attached last.
+    size: Option<TerminalSize>,
     /// Exit code, once all is over.
     exit: Option<i32>,
     /// Since when those who were attached have vanished.
@@ -84,11 +91,13 @@ impl Console {
             readers: BTreeMap::new(),
             last_reader: 0,
             input: Input::Later,
+            size: None,
             exit: None,
             // Whoever submitted it may have vanished while it waited.
             alone_since: Some(Instant::now()),
         };
-        Console { terminal, inner: Mutex::new(inner), changed: Condvar::new() }
+        let (changed, writing) = (Condvar::new(), Mutex::new(()));
+        Console { terminal, inner: Mutex::new(inner), changed, writing }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -118,7 +127,11 @@ impl Console {
 
     /// The task runs: input goes there.
     pub fn set_input(&self, file: Arc<File>) {
-        self.lock().input = Input::Open(file);
+        let mut inner = self.lock();
+        if let Some(size) = inner.size.filter(|_| self.terminal) {
+            terminal::resize(&*file, size);
+        }
+        inner.input = Input::Open(file);
         self.changed.notify_all();
     }
 
@@ -128,7 +141,7 @@ impl Console {
     }
 
     /// The file that input goes to, once there is one; none when it is closed or all is over.
-    pub fn input(&self) -> Option<Arc<File>> {
+    fn input(&self) -> Option<Arc<File>> {
         let mut inner = self.lock();
         loop {
             match &inner.input {
@@ -140,10 +153,21 @@ impl Console {
         }
     }
 
-    /// Writes input; what nobody takes any more is dropped.
-    pub fn write(&self, bytes: &[u8]) {
-        if let Some(file) = self.input() {
-            let _ = (&*file).write_all(bytes);
+    /// The terminal of somebody who is attached has this size, and so has the job's.
+    pub fn resize(&self, size: TerminalSize) {
+        let mut inner = self.lock();
+        inner.size = Some(size);
+        if let Input::Open(file) = &inner.input {
+            terminal::resize(&**file, size);
+        }
+    }
+
+    /// Writes what somebody says until that one has gone or says no more; what nobody takes any
+    /// more is dropped.
+    pub fn write(&self, queue: &InputQueue, taken: impl Fn(usize)) {
+        let write = |bytes: &[u8]| self.input().map_or(Ok(()), |file| (&*file).write_all(bytes));
+        if queue.write_by(&self.writing, write, taken) {
+            self.end_input();
         }
     }
 

@@ -22,8 +22,8 @@ use super::run::Inside;
 use super::stage::StageInput;
 use super::task::{Started, WaitingStage, begin_stage, group_name, variables_of};
 use crate::agent::cgroup::ControlGroup;
-use crate::agent::environment::environment;
 use crate::agent::folder::write_json;
+use crate::agent::image::{Launch, enter};
 use crate::agent::processes::{self, Process};
 use crate::limits::STREAMS_PER_SHIM_MAX;
 use crate::stream::TerminalSize;
@@ -100,12 +100,14 @@ impl Commands {
         let Some(task) = shim.order.tasks.iter().find(|task| task.rank == ask.rank) else {
             return Err(io::Error::other(format!("task {} does not run here", ask.rank)));
         };
+        let Launch { command, env: mut variables } = enter(shim, task, &ask.command)?;
+        variables.extend(ask.term.iter().map(|term| ("TERM".to_owned(), term.clone())));
         let input = if ask.terminal.is_some() { StageInput::Terminal } else { StageInput::Pipe };
         let nothing_runs = started.nothing_runs.lock().unwrap_or_else(PoisonError::into_inner);
         if *nothing_runs {
             return Err(io::Error::other("the job is ending"));
         }
-        let mut stage = begin_stage(shim, &ask.command, input, ask.terminal)?;
+        let mut stage = begin_stage(shim, &command, input, ask.terminal)?;
         drop(nothing_runs);
         let pid = stage.child.id();
         let seen = processes::process(pid).map_or(0, |process| process.started);
@@ -119,8 +121,6 @@ impl Commands {
         stage.settle(shim)?;
         let WaitingStage { mut child, terminal } = stage;
         self.write_down(shim, started, inside)?;
-        let mut variables = environment(shim, task);
-        variables.extend(ask.term.iter().map(|term| ("TERM".to_owned(), term.clone())));
         let outputs = match &terminal {
             Some(ours) => vec![ours.try_clone()?],
             None => {

@@ -67,6 +67,11 @@ impl Link {
         state.send(&FromShim::Progress { lease: self.lease, progress });
     }
 
+    /// Says that the tasks cannot be suspended.
+    pub fn refuse(&self, fault: String) {
+        lock(&self.state).send(&FromShim::SuspendRefused { lease: self.lease, fault });
+    }
+
     /// Says that output cannot be written.
     pub fn lost(&self, fault: String) {
         lock(&self.state).send(&FromShim::OutputLost { lease: self.lease, fault });
@@ -112,6 +117,7 @@ fn follow(
         }
         match serde_json::from_str::<ToShim>(&line) {
             Ok(ToShim::Stop(stop)) => _ = happened.send(Happened::Stop(stop)),
+            Ok(ToShim::Resume { now_for }) => _ = happened.send(Happened::Resume(now_for)),
             Ok(ToShim::Stream { stream }) => streams.answer(stream),
             Err(_) => {}
         }

@@ -9,6 +9,7 @@
 
 mod console;
 mod exec;
+mod input;
 mod link;
 mod output;
 mod progress;
@@ -17,6 +18,7 @@ mod run;
 mod signals;
 mod stage;
 mod streams;
+mod suspend;
 mod task;
 mod terminal;
 #[cfg(test)]
@@ -110,6 +112,13 @@ pub enum FromShim {
         /// How far.
         progress: Progress,
     },
+    /// The tasks cannot be suspended; they go on.
+    SuspendRefused {
+        /// The lease.
+        lease: LeaseId,
+        /// Why.
+        fault: String,
+    },
     /// Output could not be written, for the first time.
     OutputLost {
         /// The lease.
@@ -130,8 +139,13 @@ pub enum FromShim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ToShim {
-    /// End the tasks.
+    /// End or suspend the tasks.
     Stop(StopTold),
+    /// Let suspended tasks go on.
+    Resume {
+        /// The lease that they work for from now on.
+        now_for: LeaseId,
+    },
     /// Connect once more, for a stream.
     Stream {
         /// Its number.
@@ -174,8 +188,14 @@ enum Happened {
     Exited { pid: u32, exit: TaskExit },
     /// Nothing is below it any more.
     Empty,
-    /// The agent wants the tasks ended.
+    /// The agent wants the tasks ended or suspended.
     Stop(StopTold),
+    /// The agent wants suspended tasks to go on, for a lease.
+    Resume(LeaseId),
+    /// The tasks have left their GPUs, or cannot.
+    Left(Result<suspend::Away, String>),
+    /// They are back, or cannot be.
+    Back(Result<(), String>),
     /// The job told something.
     Told(JobWord),
     /// Output could not be written.
@@ -207,7 +227,7 @@ pub fn main(path: &Path) -> io::Result<()> {
     let stage = match started.and_then(start) {
         Ok(started) => {
             let inside = run::Inside { folder: &folder, console: console.as_deref() };
-            run::until_over(&shim, started, &link, &inbox, inside)
+            run::until_over(&shim, started, &link, (&happened, &inbox), inside)
         }
         Err(fault) => {
             task::remove_groups(&shim);

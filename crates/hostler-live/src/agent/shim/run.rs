@@ -1,15 +1,17 @@
 //! From the start of the tasks to the moment at which nothing of them is left.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use hostler_core::decision::StopHow;
+use hostler_core::id::LeaseId;
 
 use super::console::Console;
 use super::exec::Commands;
 use super::link::Link;
+use super::suspend::{self, Away, Whereabouts};
 use super::task::Started;
 use super::{Happened, JobWord, Progress, ShimOrder, StopTold};
 use crate::agent::clock::{boot_ms, moment, until};
@@ -42,7 +44,7 @@ pub(super) fn until_over(
     shim: &ShimOrder,
     started: Started,
     link: &Link,
-    inbox: &Receiver<Happened>,
+    (happened, inbox): (&SyncSender<Happened>, &Receiver<Happened>),
     inside: Inside<'_>,
 ) -> Stage {
     link.say(Stage::Running);
@@ -50,7 +52,11 @@ pub(super) fn until_over(
         shim,
         started,
         link,
+        happened,
         inside,
+        whereabouts: Whereabouts::Here,
+        now_for: shim.order.lease,
+        left_at_ms: 0,
         commands: Commands::default(),
         exits: Vec::new(),
         ending: None,
@@ -88,7 +94,14 @@ struct Run<'a> {
     shim: &'a ShimOrder,
     started: Started,
     link: &'a Link,
+    /// For what takes long and is done beside.
+    happened: &'a SyncSender<Happened>,
     inside: Inside<'a>,
+    /// Where the tasks are, and the lease that they work for.
+    whereabouts: Whereabouts,
+    now_for: LeaseId,
+    /// When they left their GPUs.
+    left_at_ms: u64,
     /// What people run beside the tasks.
     commands: Commands,
     /// In the order in which they ended.
@@ -173,6 +186,8 @@ impl Run<'_> {
     /// Ends the tasks when they have run for too long and nobody has ended them.
     fn limit(&mut self, now_ms: u64) -> u64 {
         match self.limit_at_ms {
+            // Who stands still does not run for too long.
+            Some(_) if !matches!(self.whereabouts, Whereabouts::Here) => u64::MAX,
             Some(limit_at_ms) if limit_at_ms > now_ms => limit_at_ms,
             Some(_) => {
                 self.limit_at_ms = None;
@@ -226,9 +241,13 @@ impl Run<'_> {
                     self.end(boot_ms(), StopHow::Kill, self.shim.order.grace_ms, false);
                 }
             }
+            Happened::Stop(StopTold { how: StopHow::Suspend, .. }) => self.suspend(),
             Happened::Stop(StopTold { how, grace_ms }) => {
                 self.end(boot_ms(), how, grace_ms, true);
             }
+            Happened::Resume(now_for) => self.resume(now_for),
+            Happened::Left(left) => self.left_gpus(left),
+            Happened::Back(back) => self.is_back(back),
             Happened::Told(JobWord::Step(progress)) => self.progress = Some(progress),
             Happened::Told(JobWord::GpuUse(milli)) => self.gpu_milli = Some(milli),
             Happened::OutputLost(fault) => self.link.lost(fault),
@@ -237,6 +256,72 @@ impl Run<'_> {
                 self.commands.start(self.shim, &self.started, &self.inside, *ask, is_late);
             }
             Happened::Empty => {}
+        }
+    }
+
+    /// Begins to suspend the tasks, unless they are on their way or at their end.
+    fn suspend(&mut self) {
+        match &self.whereabouts {
+            Whereabouts::Here if self.ending.is_none() && !self.left => {
+                self.whereabouts = Whereabouts::Leaving(None);
+                self.left_at_ms = boot_ms();
+                suspend::leave(everything, self.happened.clone());
+            }
+            Whereabouts::Leaving(Some(_)) => self.whereabouts = Whereabouts::Leaving(None),
+            Whereabouts::Away(_) => self.link.say(Stage::Suspended { of: self.now_for }),
+            Whereabouts::Here | Whereabouts::Leaving(None) | Whereabouts::Returning => {}
+        }
+    }
+
+    /// Lets suspended tasks go on, now or as soon as they have left.
+    fn resume(&mut self, now_for: LeaseId) {
+        match std::mem::take(&mut self.whereabouts) {
+            Whereabouts::Away(away) if self.ending.is_none() => {
+                self.now_for = now_for;
+                self.whereabouts = Whereabouts::Returning;
+                suspend::come_back(away, everything, self.happened.clone());
+            }
+            Whereabouts::Leaving(_) => self.whereabouts = Whereabouts::Leaving(Some(now_for)),
+            Whereabouts::Here => {
+                self.now_for = now_for;
+                self.link.say(Stage::Running);
+            }
+            other @ (Whereabouts::Away(_) | Whereabouts::Returning) => self.whereabouts = other,
+        }
+    }
+
+    fn left_gpus(&mut self, left: Result<Away, String>) {
+        let back_for = match &self.whereabouts {
+            Whereabouts::Leaving(back_for) => *back_for,
+            _ => None,
+        };
+        match left {
+            Ok(away) => {
+                self.whereabouts = Whereabouts::Away(away);
+                match back_for {
+                    Some(now_for) => self.resume(now_for),
+                    None => self.link.say(Stage::Suspended { of: self.now_for }),
+                }
+            }
+            Err(fault) => {
+                self.whereabouts = Whereabouts::Here;
+                self.link.refuse(fault);
+            }
+        }
+    }
+
+    fn is_back(&mut self, back: Result<(), String>) {
+        self.whereabouts = Whereabouts::Here;
+        match back {
+            Ok(()) => {
+                let away_ms = boot_ms().saturating_sub(self.left_at_ms);
+                self.limit_at_ms = self.limit_at_ms.map(|at_ms| at_ms.saturating_add(away_ms));
+                self.link.say(Stage::Running);
+            }
+            Err(fault) => {
+                self.note = Some(format!("it was suspended and cannot go on: {fault}"));
+                self.end(boot_ms(), StopHow::Kill, 0, true);
+            }
         }
     }
 
@@ -249,8 +334,10 @@ impl Run<'_> {
         }
         self.interrupted = from_outside;
         let ask_ms = match how {
+            // Who stands still cannot save anything.
+            StopHow::Checkpoint if !matches!(self.whereabouts, Whereabouts::Here) => now_ms,
             StopHow::Checkpoint if grace_ms > 0 && ask_to_save(self.shim) => now_ms + grace_ms / 2,
-            StopHow::Checkpoint | StopHow::Kill => now_ms,
+            StopHow::Suspend | StopHow::Checkpoint | StopHow::Kill => now_ms,
         };
         self.ending = Some(Ending { ask_ms: Some(ask_ms), kill_ms });
     }

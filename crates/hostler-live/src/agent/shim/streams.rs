@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,11 +18,15 @@ use hostler_core::id::LeaseId;
 
 use super::console::{Console, Next};
 use super::exec::{ExecAsk, RunningCommand, hang_up, signal_session};
+use super::input::InputQueue;
 use super::remnants::TaskPid;
 use super::{FromShim, Happened, ShimOrder, terminal};
 use crate::agent::folder::{LeaseFolder, read_json};
-use crate::limits::{MESSAGE_BYTES_MAX, STREAM_FRAME_BYTES_MAX, STREAMS_PER_SHIM_MAX};
-use crate::stream::{Frame, Opened, StreamKind, StreamRequest, TerminalSize};
+use crate::limits::{
+    MESSAGE_BYTES_MAX, STREAM_FRAME_BYTES_MAX, STREAM_INPUT_BYTES_MAX, STREAM_LAST_WORDS_SECS_MAX,
+    STREAMS_PER_SHIM_MAX,
+};
+use crate::stream::{Frame, Opened, StreamKind, StreamRequest};
 use crate::wire::TaskExit;
 
 /// Seconds for the agent to say what a stream is for.
@@ -31,11 +35,7 @@ const REQUEST_SECS_MAX: u64 = 10;
 /// Milliseconds for the last output of a command that has ended.
 const DRAIN_MS: u64 = 500;
 
-/// Frames of input that wait for a command, and the time between two looks whether it takes more.
-const INPUT_FRAMES_MAX: usize = 4;
-const INPUT_PAUSE: Duration = Duration::from_millis(20);
-
-/// Time between two looks whether a person is there whose command takes nothing.
+/// Time between two looks whether a person is there whose input is not taken.
 const PERSON_LOOK: Duration = Duration::from_secs(1);
 
 /// Signals that people may send to where there is no terminal: those that keys stand for, a
@@ -100,17 +100,25 @@ impl Streams {
         let request: StreamRequest = serde_json::from_slice(&request)?;
         socket.set_read_timeout(None)?;
         let socket = Line::new(socket)?;
-        match request.what {
-            StreamKind::Attach { known } => self.attach(&socket, known),
+        let StreamRequest { rank, counts, what } = request;
+        match what {
+            StreamKind::Attach { known } => self.attach(&socket, known, counts),
             StreamKind::Exec { command, terminal, term } => {
-                self.exec(&socket, request.rank, command, terminal, term)
+                let (reply, answer) = sync_channel(1);
+                let ask = ExecAsk { rank, command, terminal, term, reply };
+                self.exec(&socket, ask, &answer, counts)
             }
             StreamKind::Port { .. } => Ok(()),
         }
     }
 
     /// Attaches somebody to the console until one of them goes.
-    fn attach(&self, line: &Arc<Line>, known: Option<(LeaseId, u64)>) -> io::Result<()> {
+    fn attach(
+        &self,
+        line: &Arc<Line>,
+        known: Option<(LeaseId, u64)>,
+        counts: bool,
+    ) -> io::Result<()> {
         let Some(console) = &self.console else {
             return line.send(&Frame::fault(
                 "it was not started by `hostler run`, so that there is nothing to attach to; \
@@ -119,14 +127,27 @@ impl Streams {
         };
         let known = known.filter(|(lease, _)| *lease == self.lease).map(|(_, offset)| offset);
         let (reader, offset) = console.attach(known);
-        let opened = Opened { lease: self.lease, offset, terminal: console.terminal };
+        let (lease, room) = (self.lease, room(counts));
+        let opened = Opened { lease, offset, terminal: console.terminal, room };
         line.send(&Frame::Opened(opened)).inspect_err(|_| console.leave(reader, false))?;
-        let (from, to, streams) = (line.clone(), console.clone(), self.clone());
-        // Ends when the agent closes its end, or this one is closed below.
-        let taking = thread::Builder::new().spawn(move || {
-            let on_purpose = streams.take_frames(&from, &to, reader);
-            to.leave(reader, on_purpose);
+        let (queue, to, told) = (Arc::<InputQueue>::default(), console.clone(), line.clone());
+        let (typed, from, streams) = (queue.clone(), line.clone(), self.clone());
+        let writing = thread::Builder::new().spawn(move || {
+            to.write(&typed, |count| tell_taken(&told, counts, count));
         });
+        let to = console.clone();
+        // Ends when the agent closes its end, or this one is closed below.
+        let taking = writing.and_then(|_| {
+            let taken = queue.clone();
+            thread::Builder::new().spawn(move || {
+                let on_purpose = streams.take_frames(&from, &to, reader, &taken);
+                to.leave(reader, on_purpose);
+                taken.close_within(Duration::from_secs(STREAM_LAST_WORDS_SECS_MAX));
+            })
+        });
+        if taking.is_err() {
+            queue.close();
+        }
         let told = taking.and_then(|_| tell_output(line, console, reader));
         console.leave(reader, false);
         line.close();
@@ -134,16 +155,14 @@ impl Streams {
     }
 
     /// Takes what comes from somebody who is attached; says whether it goes on purpose.
-    fn take_frames(&self, line: &Line, console: &Console, reader: u64) -> bool {
+    fn take_frames(&self, line: &Line, console: &Console, reader: u64, queue: &InputQueue) -> bool {
         while let Ok(Some(frame)) = line.receive() {
             console.heard(reader);
             match frame {
-                Frame::Data(bytes) => console.write(&bytes),
+                Frame::Data(bytes) if !take_input(line, queue, &bytes) => return false,
                 // Those at a terminal end their input by a key.
-                Frame::End if !console.terminal => console.end_input(),
-                Frame::Resize(size) if console.terminal => {
-                    console.input().into_iter().for_each(|file| terminal::resize(&*file, size));
-                }
+                Frame::End if !console.terminal => queue.end(),
+                Frame::Resize(size) if console.terminal => console.resize(size),
                 Frame::Signal(number) => self.signal_first(number),
                 Frame::Detach => return true,
                 _ => {}
@@ -165,13 +184,10 @@ impl Streams {
     fn exec(
         &self,
         line: &Arc<Line>,
-        rank: u32,
-        command: Vec<String>,
-        terminal: Option<TerminalSize>,
-        term: Option<String>,
+        ask: ExecAsk,
+        answer: &Receiver<Result<RunningCommand, String>>,
+        counts: bool,
     ) -> io::Result<()> {
-        let (reply, answer) = sync_channel(1);
-        let ask = ExecAsk { rank, command, terminal, term, reply };
         if self.happened.send(Happened::Exec(Box::new(ask))).is_err() {
             return line.send(&Frame::fault("the job is over"));
         }
@@ -180,10 +196,10 @@ impl Streams {
             Ok(Err(fault)) => return line.send(&Frame::fault(fault)),
             Err(_) => return line.send(&Frame::fault("the job is over")),
         };
-        let opened = Opened { lease: self.lease, offset: 0, terminal: running.terminal.is_some() };
-        line.send(&Frame::Opened(opened))?;
+        let (lease, terminal, room) = (self.lease, running.terminal.is_some(), room(counts));
+        line.send(&Frame::Opened(Opened { lease, offset: 0, terminal, room }))?;
         let process = running.process;
-        let ended = carry(line, running);
+        let ended = carry(line, running, counts);
         line.close();
         if !ended.as_ref().is_ok_and(|ended| *ended) {
             hang_up(process);
@@ -194,7 +210,7 @@ impl Streams {
 
 /// Carries between a person and a command until the command has ended or the person is gone; says
 /// whether it has ended.
-fn carry(line: &Arc<Line>, running: RunningCommand) -> io::Result<bool> {
+fn carry(line: &Arc<Line>, running: RunningCommand, counts: bool) -> io::Result<bool> {
     let RunningCommand { process, variables, mut stdin, terminal, outputs, exit } = running;
     stdin.write_all(&variables)?;
     let mut pumps = Vec::new();
@@ -203,21 +219,23 @@ fn carry(line: &Arc<Line>, running: RunningCommand) -> io::Result<bool> {
         let pump = thread::Builder::new().spawn(move || send_output(&line, output, errors));
         pumps.push(pump?);
     }
-    let input = match terminal {
-        Some(terminal) => {
-            drop(stdin);
-            CommandInput { file: Some(terminal), is_terminal: true }
-        }
-        None => CommandInput { file: Some(stdin), is_terminal: false },
-    };
+    let screen = terminal.as_ref().map(File::try_clone).transpose()?;
+    let input = terminal.unwrap_or(stdin);
     let (gone, person_gone) = sync_channel(1);
-    let (from, (words, said)) = (line.clone(), sync_channel(INPUT_FRAMES_MAX));
-    // Two threads: one that waits for a command which reads nothing does not see a person go.
-    thread::Builder::new().spawn(move || input.take(&said))?;
+    let (queue, to, from) = (Arc::<InputQueue>::default(), line.clone(), line.clone());
+    let typed = queue.clone();
+    // Two threads: one that waits for a command which reads nothing does not hear a person.
     thread::Builder::new().spawn(move || {
-        hear_person(&from, process, &words);
-        let _ = gone.send(());
+        let write = |bytes: &[u8]| (&input).write_all(bytes);
+        typed.write_by(&Mutex::default(), write, |count| tell_taken(&to, counts, count))
     })?;
+    let heard = queue.clone();
+    let hearing = thread::Builder::new().spawn(move || {
+        hear_person(&from, process, screen.as_ref(), &heard);
+        heard.close();
+        let _ = gone.send(());
+    });
+    hearing.inspect_err(|_| queue.close())?;
     let Some(exit) = until_exit(&exit, &person_gone) else { return Ok(false) };
     let end = Instant::now() + Duration::from_millis(DRAIN_MS);
     for pump in pumps {
@@ -247,54 +265,53 @@ fn until_exit(exit: &Receiver<TaskExit>, person_gone: &Receiver<()>) -> Option<T
     }
 }
 
-/// Where the input of a command goes.
-struct CommandInput {
-    file: Option<File>,
-    is_terminal: bool,
+/// Takes what comes from the person until nobody is there, also while a command reads nothing.
+fn hear_person(line: &Line, process: TaskPid, screen: Option<&File>, queue: &InputQueue) {
+    while let Ok(Some(frame)) = line.receive() {
+        match (frame, screen) {
+            (Frame::Signal(number), _) => {
+                allowed(number).into_iter().for_each(|it| signal_session(process, it));
+            }
+            (Frame::Resize(size), Some(screen)) => terminal::resize(screen, size),
+            // Those at a terminal end their input by a key.
+            (Frame::End, None) => queue.end(),
+            (Frame::Data(bytes), _) if !take_input(line, queue, &bytes) => return,
+            _ => {}
+        }
+    }
 }
 
-impl CommandInput {
-    /// Writes what the person says until nobody says anything any more.
-    fn take(mut self, said: &Receiver<Frame>) {
-        while let Ok(frame) = said.recv() {
-            match (frame, &mut self.file) {
-                // A command that does not read any more may still write.
-                (Frame::Data(bytes), Some(file)) => _ = file.write_all(&bytes),
-                (Frame::End, file) if !self.is_terminal => *file = None,
-                (Frame::Resize(size), Some(file)) if self.is_terminal => {
-                    terminal::resize(&*file, size);
-                }
-                _ => {}
+/// Lets input wait for who should read it. There is room for it unless the person does not count;
+/// then the person is looked after meanwhile. Says whether anybody is still there.
+fn take_input(line: &Line, queue: &InputQueue, bytes: &[u8]) -> bool {
+    let (mut left, mut looked) = (bytes, Instant::now());
+    loop {
+        left = &left[queue.offer(left)..];
+        if left.is_empty() {
+            return true;
+        }
+        if looked.elapsed() >= PERSON_LOOK {
+            // What is said to an end that is closed tells that it is.
+            looked = Instant::now();
+            if line.send(&Frame::Alive).is_err() {
+                return false;
             }
         }
     }
 }
 
-/// Takes what comes from the person until nobody is there, also while a command reads nothing.
-fn hear_person(line: &Line, process: TaskPid, words: &SyncSender<Frame>) {
-    while let Ok(Some(frame)) = line.receive() {
-        if let Frame::Signal(number) = frame {
-            allowed(number).into_iter().for_each(|it| signal_session(process, it));
-            continue;
-        }
-        let (mut left, mut looked) = (Some(frame), Instant::now());
-        while let Some(frame) = left.take() {
-            match words.try_send(frame) {
-                Ok(()) => {}
-                Err(TrySendError::Full(frame)) => {
-                    // What is said to an end that is closed tells that it is.
-                    if looked.elapsed() >= PERSON_LOOK {
-                        looked = Instant::now();
-                        if line.send(&Frame::Alive).is_err() {
-                            return;
-                        }
-                    }
-                    left = Some(frame);
-                    thread::sleep(INPUT_PAUSE);
-                }
-                Err(TrySendError::Disconnected(_)) => return,
-            }
-        }
+/// Bytes of input that somebody who counts may have on the way.
+fn room(counts: bool) -> Option<u32> {
+    counts.then_some(STREAM_INPUT_BYTES_MAX as u32)
+}
+
+/// Tells somebody who counts what was taken.
+fn tell_taken(line: &Line, counts: bool, count: usize) {
+    if let Ok(count) = u32::try_from(count)
+        && counts
+    {
+        // Whoever is gone by now does not want to know.
+        let _ = line.send(&Frame::Taken(count));
     }
 }
 
@@ -386,27 +403,70 @@ fn read_block(from: &mut impl Read, bytes_max: usize) -> io::Result<Option<Vec<u
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use super::*;
+
+    /// What a shim would hold for a command: here its input is never read.
+    fn hearing(ours: UnixStream, process: TaskPid) -> (Arc<InputQueue>, thread::JoinHandle<()>) {
+        let (line, queue) = (Line::new(ours).unwrap(), Arc::<InputQueue>::default());
+        let heard = queue.clone();
+        (queue, thread::spawn(move || hear_person(&line, process, None, &heard)))
+    }
+
+    fn until(what: &str, mut look: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !look() {
+            assert!(Instant::now() < end, "waited in vain for {what}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
 
     #[test]
     fn a_person_who_goes_is_noticed_while_a_command_reads_nothing() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let line = Line::new(ours).unwrap();
-        let (words, said) = sync_channel(INPUT_FRAMES_MAX);
         let process = TaskPid { rank: 0, pid: u32::MAX, started: 0 };
-        let hearing = thread::spawn(move || hear_person(&line, process, &words));
+        let (_queue, hearing) = hearing(ours, process);
         // Nobody takes what is said: more than fits waits in the connection.
-        for _ in 0..2 * INPUT_FRAMES_MAX {
-            write_block(&mut theirs, &Frame::Data(vec![b'x'; 100]).to_bytes()).unwrap();
+        for _ in 0..STREAM_INPUT_BYTES_MAX / 10_000 + 3 {
+            write_block(&mut theirs, &Frame::Data(vec![b'x'; 10_000]).to_bytes()).unwrap();
         }
         thread::sleep(PERSON_LOOK * 2);
         assert!(!hearing.is_finished(), "somebody is there");
         drop(theirs);
-        let end = Instant::now() + Duration::from_secs(60);
-        while !hearing.is_finished() && Instant::now() < end {
-            thread::sleep(INPUT_PAUSE);
+        until("the end", || hearing.is_finished());
+    }
+
+    #[test]
+    fn a_signal_overtakes_input_that_a_command_never_reads() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut command = std::process::Command::new("setsid");
+        command.args(["sleep", "600"]).stdin(std::process::Stdio::piped());
+        let mut sleep = command.spawn().unwrap();
+        let pid = sleep.id();
+        until("a session of its own", || {
+            crate::agent::processes::process(pid).is_some_and(|process| process.session == pid)
+        });
+        let (queue, hearing) = hearing(ours, TaskPid { rank: 0, pid, started: 0 });
+        let input = File::from(OwnedFd::from(sleep.stdin.take().unwrap()));
+        let typed = queue.clone();
+        let writing = thread::spawn(move || {
+            typed.write_by(&Mutex::default(), |bytes| (&input).write_all(bytes), |_| {})
+        });
+        // As much as somebody who counts may have on the way.
+        let mut left = STREAM_INPUT_BYTES_MAX;
+        while left > 0 {
+            let bytes = vec![b'x'; left.min(STREAM_FRAME_BYTES_MAX)];
+            left -= bytes.len();
+            write_block(&mut theirs, &Frame::Data(bytes).to_bytes()).unwrap();
         }
-        assert!(hearing.is_finished(), "nobody is there any more");
-        assert_eq!(said.try_iter().count(), INPUT_FRAMES_MAX);
+        // Not an interrupt, which whoever runs this in the background may have it ignore.
+        write_block(&mut theirs, &Frame::Signal(15).to_bytes()).unwrap();
+        let ended = sleep.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(15));
+        drop(theirs);
+        until("the end of hearing", || hearing.is_finished());
+        queue.close();
+        until("the end of writing", || writing.is_finished());
     }
 }

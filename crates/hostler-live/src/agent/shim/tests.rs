@@ -31,6 +31,7 @@ pub(in crate::agent) fn shim_order(command: &[&str]) -> ShimOrder {
             image: String::new(),
             mounts: Vec::new(),
             interactive: None,
+            resumes: None,
         },
         workdir: "/data/jobs/3".into(),
         checkpoint_dir: "/data/checkpoints/3".into(),

@@ -8,9 +8,9 @@ use hostler_core::limits::{JOB_NUMBER_GAP_MAX, LEASE_NUMBER_GAP_MAX};
 
 use super::AgentDriver;
 use super::copies::Refusal;
-use crate::host::{Desk, Effect, SessionId};
+use crate::host::{Desk, Effect, SessionId, features};
 use crate::store::NodeRow;
-use crate::wire::{LeaseReport, Machine, PROTOCOL, PROTOCOL_OLDEST, ToAgent};
+use crate::wire::{LeaseReport, Machine, PROTOCOL, PROTOCOL_OLDEST, Programs, ToAgent};
 
 impl AgentDriver {
     /// The latest connection that spoke for a node.
@@ -131,7 +131,12 @@ impl AgentDriver {
     }
 
     /// The number of a machine's node; new machines get one.
-    fn join(&mut self, desk: &mut Desk, token: u32, machine: Machine) -> NodeId {
+    fn join(&mut self, desk: &mut Desk, token: u32, mut machine: Machine) -> NodeId {
+        if let Some(before) = desk.node_row(&machine.name).filter(|_| machine.untried) {
+            machine.runtimes.clone_from(&before.machine.runtimes);
+            machine.unusable_runtimes.clone_from(&before.machine.unusable_runtimes);
+        }
+        machine.untried = false;
         let mut spec = desk.node_spec(&machine);
         if let Some(row) = desk.node_row(&machine.name).cloned() {
             let row = with_version(desk, row, &machine.version);
@@ -146,6 +151,7 @@ impl AgentDriver {
                 now.machine.address.clone_from(&machine.address);
                 now.machine.instance.clone_from(&machine.instance);
                 now.machine.abilities.clone_from(&machine.abilities);
+                now.machine.cannot_suspend.clone_from(&machine.cannot_suspend);
                 now.machine.runtimes.clone_from(&machine.runtimes);
                 now.machine.unusable_runtimes.clone_from(&machine.unusable_runtimes);
                 if now != row {
@@ -167,6 +173,36 @@ impl AgentDriver {
         let row = desk.node_row(&name).expect("it was added just now");
         self.agents.put(row, desk.now(), self.settings.fence);
         id
+    }
+
+    /// An agent has tried out what runs images on its machine.
+    pub(super) fn tried(
+        &mut self,
+        desk: &mut Desk,
+        session: SessionId,
+        node: NodeId,
+        programs: Programs,
+    ) {
+        let known = desk.state().node(node);
+        let (name, before) = (known.spec.name.to_string(), known.spec.features);
+        let Some(mut row) = desk.node_row(&name).filter(|row| row.id == node.0).cloned() else {
+            return;
+        };
+        row.machine.tell_programs(programs.clone());
+        if desk.check_machine(&row.machine).is_err() {
+            return desk.effect(Effect::Close(session));
+        }
+        let features = features(&row.machine);
+        if desk.node_row(&name) != Some(&row) {
+            desk.put_node(row);
+        }
+        if features != before {
+            self.fact(desk, Event::FeaturesChanged { node, features });
+        }
+        let live = self.agents.nodes.get_mut(&node);
+        if let Some(changed) = live.and_then(|live| live.changed.as_mut()) {
+            changed.tell_programs(programs);
+        }
     }
 
     /// A machine goes by another number from now on: nobody speaks for the old one any more.

@@ -13,6 +13,7 @@ use hostler_core::units::{Milli, Span, Time};
 
 use super::AgentDriver;
 use super::health::sentence;
+use super::suspend::SuspendedRun;
 use crate::host::{Desk, Effect};
 use crate::store::stays;
 use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
@@ -27,6 +28,8 @@ pub(super) struct LeaseRun {
     pub(super) parts: BTreeMap<NodeId, PartStage>,
     /// Whether its agents were told to end it.
     pub(super) stop: Option<StopHow>,
+    /// When they were first told to suspend it: it did no work since.
+    pub(super) suspend_told: Option<Time>,
     /// The first task that failed by itself, and its exit code.
     failure: Option<(u32, i32)>,
     /// What parts that are done used of their GPUs, in thousandths of each.
@@ -54,6 +57,8 @@ pub(super) enum PartStage {
     Starting,
     /// Every task runs.
     Running,
+    /// Every task stands still, and has nothing on GPUs.
+    Suspended,
     /// Nothing ever ran.
     NotStarted,
     /// Nothing ever ran, and nothing else would: the machine is at fault.
@@ -71,7 +76,10 @@ pub(super) enum PartStage {
 impl PartStage {
     pub(super) fn is_over(&self) -> bool {
         match self {
-            PartStage::Ordered | PartStage::Starting | PartStage::Running => false,
+            PartStage::Ordered
+            | PartStage::Starting
+            | PartStage::Running
+            | PartStage::Suspended => false,
             PartStage::NotStarted
             | PartStage::Unable
             | PartStage::Impossible
@@ -90,6 +98,7 @@ impl LeaseRun {
             job: lease.job,
             parts,
             stop: lease.stop.map(|stop| stop.how),
+            suspend_told: None,
             failure: None,
             used: Vec::new(),
             lost_bytes: 0,
@@ -133,6 +142,7 @@ impl AgentDriver {
         // A fault of one part may have ended it in the meantime.
         let Some(known) = desk.state().lease(lease) else { return };
         let run = LeaseRun::new(known);
+        self.suspended.remove(&known.resumes.unwrap_or(lease));
         let nodes: Vec<NodeId> = run.parts.keys().copied().collect();
         self.lease_runs.insert(lease, run);
         nodes.into_iter().for_each(|node| self.tell_start(desk, lease, node));
@@ -142,6 +152,9 @@ impl AgentDriver {
     pub(super) fn end_run(&mut self, desk: &mut Desk, lease: LeaseId, how: StopHow) {
         let Some(run) = self.lease_runs.get_mut(&lease) else { return };
         desk.job_touched(run.job);
+        if how == StopHow::Suspend {
+            run.suspend_told.get_or_insert(desk.now());
+        }
         let told_now = run.stop.replace(how) == Some(how);
         let told_now = |node: &NodeId| told_now && run.told.get(node) == Some(&desk.now());
         let left: Vec<NodeId> = unfinished(run).filter(|node| !told_now(node)).collect();
@@ -152,6 +165,11 @@ impl AgentDriver {
     /// A lease is over in the state: its agents may forget it once that is safe.
     pub(super) fn forget_run(&mut self, desk: &mut Desk, lease: LeaseId) {
         let Some(run) = self.lease_runs.remove(&lease) else { return };
+        if self.waits_suspended(desk, lease, run.job) {
+            let nodes = run.parts.into_keys().collect();
+            self.suspended.insert(lease, SuspendedRun { job: run.job, nodes });
+            return;
+        }
         for (node, part) in run.parts {
             let Some(session) = self.agents.session(node) else { continue };
             let message = if part.is_over() {
@@ -166,18 +184,26 @@ impl AgentDriver {
     /// Takes in what an agent says about a lease.
     pub(super) fn report(&mut self, desk: &mut Desk, node: NodeId, report: LeaseReport) {
         let LeaseReport { lease, stage } = report;
-        let part = self.lease_runs.get_mut(&lease).and_then(|run| run.parts.get_mut(&node));
+        let part = self.lease_runs.get(&lease).and_then(|run| run.parts.get(&node));
         let Some(part) = part.filter(|part| **part != PartStage::Gone) else {
             return self.report_on_nothing(desk, node, lease, &stage);
         };
         if part.is_over() {
             return;
         }
+        let suspended = matches!(stage, Stage::Suspended { .. });
+        if suspended && self.lease_runs.get(&lease).is_some_and(|run| run.stop.is_none()) {
+            return self.tell_resume(desk, lease, node);
+        }
+        let run = self.lease_runs.get_mut(&lease).expect("looked up above");
+        let part = run.parts.get_mut(&node).expect("looked up above");
         *part = match &stage {
             Stage::Starting if *part == PartStage::Ordered => PartStage::Starting,
             Stage::Starting => return,
             Stage::Running if *part == PartStage::Running => return,
             Stage::Running => PartStage::Running,
+            Stage::Suspended { .. } if *part == PartStage::Suspended => return,
+            Stage::Suspended { .. } => PartStage::Suspended,
             Stage::NotStarted { of_machine: true, .. } => PartStage::Unable,
             Stage::NotStarted { .. } => PartStage::NotStarted,
             Stage::Impossible { .. } => PartStage::Impossible,
@@ -225,8 +251,11 @@ impl AgentDriver {
     /// A report about a lease that is over, or whose node was given up.
     fn report_on_nothing(&mut self, desk: &mut Desk, node: NodeId, lease: LeaseId, stage: &Stage) {
         let Some(session) = self.agents.session(node) else { return };
+        if self.report_on_suspended(desk, lease, stage) {
+            return;
+        }
         let message = match stage {
-            Stage::Starting | Stage::Running => {
+            Stage::Starting | Stage::Running | Stage::Suspended { .. } => {
                 ToAgent::Stop { lease, how: StopHow::Kill, grace_ms: 0 }
             }
             Stage::NotStarted { .. } | Stage::Impossible { .. } | Stage::Ended { .. } => {
@@ -267,7 +296,7 @@ impl AgentDriver {
     pub(super) fn judge(&mut self, desk: &mut Desk, lease: LeaseId) {
         let Some(run) = self.lease_runs.get_mut(&lease) else { return };
         let broken = run.any(|part| part.is_over() && *part != PartStage::Done(true));
-        if broken && run.stop.is_none() {
+        if broken && run.stop.is_none_or(|how| how == StopHow::Suspend) {
             // The rest of a gang is of no use without it.
             run.stop = Some(StopHow::Kill);
             let left: Vec<NodeId> = unfinished(run).collect();
@@ -278,6 +307,9 @@ impl AgentDriver {
         let runs = |part: &PartStage| {
             matches!(part, PartStage::Running | PartStage::Done(_) | PartStage::Interrupted(_))
         };
+        if run.stop == Some(StopHow::Suspend) {
+            return self.judge_suspension(desk, lease);
+        }
         if known.started.is_none() && known.stop.is_none() && run.all(runs) {
             desk.job_touched(run.job);
             self.fact(desk, Event::Started { lease });
@@ -294,7 +326,7 @@ impl AgentDriver {
         let job = desk.state().job(known.job).expect("a lease belongs to a job");
         // What was heard late was not done longer. Nothing ends before it began.
         let ended = run.ended.unwrap_or(desk.now()).max(known.started.unwrap_or(Time::ZERO));
-        let believed = known.believed_done(ended);
+        let believed = known.believed_done(job.spec.checkpoint, ended);
         let gone = run.any(|part| *part == PartStage::Gone);
         let outcome = if gone {
             // What the others did when a part of them vanished says nothing about the job.
@@ -316,11 +348,13 @@ impl AgentDriver {
             Outcome::Finished => believed,
             Outcome::Failed => job.ledger.done,
             Outcome::Interrupted if saved => believed,
-            Outcome::Interrupted => job.ledger.done,
+            Outcome::Interrupted | Outcome::Suspended => job.ledger.done,
         };
         let lost = match outcome {
             Outcome::Failed => Span::ZERO,
-            Outcome::Finished | Outcome::Interrupted => believed.saturating_sub(done),
+            Outcome::Finished | Outcome::Interrupted | Outcome::Suspended => {
+                believed.saturating_sub(done)
+            }
         };
         let (job, lost_bytes, joules) = (job.id, run.lost_bytes, run.joules.clone());
         let why = run.why.clone();

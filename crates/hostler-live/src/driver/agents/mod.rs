@@ -13,6 +13,7 @@ mod progress;
 mod slurm;
 mod speeds;
 mod starts;
+mod suspend;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ use hostler_core::ability::Abilities;
 use hostler_core::decision::StopHow;
 use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId, NodeId};
+use hostler_core::limits::DEVICES_PER_NODE_MAX;
+use hostler_core::suspend::SuspendCost;
 use hostler_core::units::{Span, Time};
 
 use super::{Driver, NodeStatus, OutputRead, StreamOpen, Word};
@@ -30,6 +33,7 @@ use crate::wire::{FromAgent, Instance, LeaseReport, Machine, StreamOrder, ToAgen
 use gang::LeaseRun;
 use output::Reads;
 use starts::FailedStarts;
+use suspend::SuspendedRun;
 
 /// What agents say, and what is known of their connections.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +78,8 @@ pub struct AgentDriver {
     settings: Settings,
     agents: Agents,
     lease_runs: BTreeMap<LeaseId, LeaseRun>,
+    /// Leases that are over in the state while their tasks wait in main memory.
+    suspended: BTreeMap<LeaseId, SuspendedRun>,
     failed_starts: FailedStarts,
     reads: Reads,
     /// The longest fence by which a node may still go, as it is in the store.
@@ -166,6 +172,7 @@ impl AgentDriver {
             settings,
             agents: Agents::default(),
             lease_runs: BTreeMap::new(),
+            suspended: BTreeMap::new(),
             failed_starts: FailedStarts::default(),
             reads: Reads::default(),
             skipped: 0,
@@ -199,7 +206,7 @@ impl AgentDriver {
                 let Some(live) = self.agents.nodes.get_mut(&node) else { return };
                 (live.last_beat, live.gpu_use) = (desk.now(), gpu_use);
                 live.unable = unable.map(|fault| health::sentence(&fault));
-                live.gpu_use.truncate(64);
+                live.gpu_use.truncate(DEVICES_PER_NODE_MAX);
                 if live.fence > self.settings.fence && live.fence_until.is_none() {
                     // Who beats was welcomed, so the agent goes by our fence from here on. A shim
                     // looks at it when the one that it knows has run out.
@@ -209,7 +216,11 @@ impl AgentDriver {
                 self.refresh_health(desk, node);
                 self.tell_again(desk, node);
             }
+            FromAgent::Programs(programs) => self.tried(desk, session, node, programs),
             FromAgent::Report(report) => self.report(desk, node, report),
+            FromAgent::SuspendRefused { lease, fault } => {
+                self.suspend_refused(desk, node, lease, &health::sentence(&fault));
+            }
             FromAgent::Progress { lease, step, total, saved } => {
                 self.progress(desk, node, lease, step, total, saved);
             }
@@ -230,6 +241,8 @@ impl Driver for AgentDriver {
             shares: true,
             grows: true,
             tells_nodes: true,
+            // Nodes say by their features which of them do.
+            suspend: Some(SuspendCost::default()),
             lost_work_max: self.settings.lost_work_max,
         }
     }
@@ -248,6 +261,7 @@ impl Driver for AgentDriver {
         }
         let runs = desk.state().leases().map(|lease| (lease.id, LeaseRun::new(lease)));
         self.lease_runs = runs.collect();
+        self.suspended = suspend::restored(desk.state());
         if desk.fence() != Some(self.fence) {
             // Safe before the first agent is welcomed with it.
             desk.set_fence(self.fence);
@@ -283,6 +297,7 @@ impl Driver for AgentDriver {
 
     fn tick(&mut self, desk: &mut Desk) {
         self.look_at_late(desk);
+        self.end_forgotten_suspensions(desk);
         self.reads.give_up_old(desk, &self.agents.sessions);
         self.shorten_fence(desk);
     }

@@ -23,7 +23,7 @@ impl AgentDriver {
         let Some(session) = self.agents.session(node) else { return };
         self.note_told(desk, lease, node);
         let order = Box::new(self.start_order(desk, lease, node));
-        if !order.image.is_empty() && desk.state().node(node).spec.features.is_none() {
+        if !order.image.is_empty() && !self.runs_images(desk, lease, node) {
             // It has become one that would run the command without the image.
             let fault = "its node does not run images any more".to_owned();
             let stage = Stage::NotStarted { fault, of_machine: false };
@@ -45,6 +45,13 @@ impl AgentDriver {
         let grace_ms = self.grace_ms(desk, lease);
         let message = ToAgent::Stop { lease, how, grace_ms };
         desk.effect(Effect::Tell(session, message));
+    }
+
+    /// Whether a node still has what the image of a job needs.
+    fn runs_images(&self, desk: &Desk, lease: LeaseId, node: NodeId) -> bool {
+        let job = desk.state().lease(lease).and_then(|lease| desk.state().job(lease.job));
+        let features = desk.state().node(node).spec.features;
+        job.is_some_and(|job| features.cover(job.asked().gangs[0].demand.needs))
     }
 
     fn note_told(&mut self, desk: &Desk, lease: LeaseId, node: NodeId) {
@@ -103,6 +110,7 @@ impl AgentDriver {
             umask: umask_of(&request.umask),
             image: request.image.clone(),
             mounts: request.mounts.iter().filter_map(|mount| Mount::parse(mount)).collect(),
+            resumes: known.resumes,
         }
     }
 

@@ -365,6 +365,11 @@ const Plots = (() => {
       if (bar.value === null) track.classList.add("empty");
       const mark = html("span", `bar ${slotClass(bar.slot)}`, track);
       mark.style.width = `${(length * 100).toFixed(2)}%`;
+      if (bar.part !== undefined && bar.value > 0) {
+        mark.classList.add("whole");
+        const part = html("span", "part", mark);
+        part.style.width = `${(Math.min(1, bar.part / bar.value) * 100).toFixed(2)}%`;
+      }
       html("span", "value", row, bar.best ? `★ ${bar.text}` : bar.text);
     }
   }

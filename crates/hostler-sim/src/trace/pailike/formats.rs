@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::draw::{DrawnJob, Draws, Template};
-use super::{PaiLike, uses};
+use super::{PaiLike, habits, uses};
 use crate::trace::error::TraceError;
 use crate::trace::source::{Compression, cannot};
 use crate::trace::table::{JobRow, OptU32, OptU64, TaskRow, Trace};
@@ -70,9 +70,20 @@ impl Draws {
             groups.push(trace.text.intern(&format!("g{group:06}"))?);
         }
         let worker = trace.text.intern("worker")?;
+        let mut queues = vec![TextId::EMPTY; self.users];
+        if self.options.habits {
+            let of_users = habits::queues(self.options.seed, self.users);
+            for (queue, number) in queues.iter_mut().zip(of_users) {
+                *queue = trace.text.intern(&format!("q{number:02}"))?;
+            }
+        }
         for (row, job) in self.jobs.iter().enumerate() {
             let template = &self.templates[job.template as usize];
-            let job_id = trace.text.intern(&row.to_string())?;
+            let id = match self.options.habits {
+                true => format!("{}-{row}", habits::name(template.kind)),
+                false => row.to_string(),
+            };
+            let job_id = trace.text.intern(&id)?;
             let user = trace.text.intern(&format!("u{:04}", job.user))?;
             let models = if template.is_type_asked { template.gpu_type.name() } else { "" };
             let gpu_models = trace.text.intern(models)?;
@@ -80,6 +91,7 @@ impl Draws {
                 job_id,
                 user,
                 group_tag: groups[job.template as usize],
+                queue: queues[job.user as usize],
                 submit_ms: job.submit_secs * 1000,
                 status_in_trace: job.status,
                 attempts: OptU32::some(1),

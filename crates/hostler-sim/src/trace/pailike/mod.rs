@@ -7,6 +7,7 @@
 mod arrivals;
 mod draw;
 mod formats;
+mod habits;
 mod tables;
 mod uses;
 
@@ -36,11 +37,14 @@ pub struct PaiLike {
     pub scale: u32,
     /// Whether to draw what jobs really use of their GPUs, and who is willing to share.
     pub gpu_use: bool,
+    /// Whether users come back to kinds of work, as recorded users do, and jobs have names and
+    /// queues.
+    pub habits: bool,
 }
 
 impl Default for PaiLike {
     fn default() -> PaiLike {
-        PaiLike { jobs: 2000, seed: 1, per_hour: 345.0, scale: 1, gpu_use: false }
+        PaiLike { jobs: 2000, seed: 1, per_hour: 345.0, scale: 1, gpu_use: false, habits: false }
     }
 }
 
@@ -106,8 +110,10 @@ impl PaiLike {
             ("per_hour", self.per_hour.to_string()),
             ("scale", self.scale.to_string()),
         ];
-        let gpu_use = self.gpu_use.then(|| ("gpu_use", true.to_string()));
-        let options = options.into_iter().chain(gpu_use);
+        let switches = [("gpu_use", self.gpu_use), ("habits", self.habits)];
+        let switches = switches.into_iter().filter(|(_, on)| *on);
+        let switches = switches.map(|(name, on)| (name, on.to_string()));
+        let options = options.into_iter().chain(switches);
         Meta {
             source: "synthetic, marginals like the PAI cluster".to_owned(),
             licence: "MIT OR Apache-2.0".to_owned(),

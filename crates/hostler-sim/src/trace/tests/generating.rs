@@ -15,19 +15,23 @@ struct Row(&'static str, f64, f64, f64);
 
 #[test]
 fn marginals_of_three_seeds_are_accepted() {
-    for seed in [1, 2, 3] {
-        let draws = PaiLike { jobs: 100_000, seed, ..PaiLike::default() }.draw().unwrap();
+    for (seed, habits) in [(1, false), (2, false), (3, false), (1, true), (2, true), (3, true)] {
+        let options = PaiLike { jobs: 100_000, seed, habits, ..PaiLike::default() };
+        let draws = options.draw().unwrap();
         let rows = marginals(&draws);
         let mut table = String::new();
         let mut accepted = true;
         for Row(name, value, low, high) in rows {
+            // Kinds of work make fewer, larger draws: seeds differ more.
+            let slack = if habits { (high - low) / 2.0 } else { 0.0 };
+            let (low, high) = (low - slack, high + slack);
             let ok = (low..=high).contains(&value);
             accepted &= ok;
             let mark = if ok { "" } else { "  <-- outside" };
             table.push_str(&format!("{name:<28} {value:>10.3}  {low:.2} .. {high:.2}{mark}\n"));
         }
-        println!("seed {seed}\n{table}");
-        assert!(accepted, "seed {seed}\n{table}");
+        println!("seed {seed}, habits {habits}\n{table}");
+        assert!(accepted, "seed {seed}, habits {habits}\n{table}");
     }
 }
 
@@ -292,4 +296,59 @@ fn real_use_leaves_the_rest_of_a_trace_as_it_is_and_has_the_published_marginals(
     assert!((30.0..=55.0).contains(&median), "half of the instances use at most {median}");
     let over = f64::from(over) / f64::from(tasks);
     assert!((0.01..=0.03).contains(&over), "{over} of the tasks use more than they ask for");
+}
+
+/// Sets of five jobs and more of one user with one request: how many jobs are in such sets, and
+/// the middle of the spreads of their run times (of the logarithm).
+fn sets_of_user_and_request(draws: &Draws) -> (f64, f64) {
+    let mut sets: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for job in &draws.jobs {
+        let Template { count, gpu_milli, cpu_milli, mem_mib, .. } =
+            draws.templates[job.template as usize];
+        let request = (job.user, count, gpu_milli, cpu_milli, mem_mib);
+        sets.entry(request).or_default().push(libm::log(f64::from(job.duration_secs)));
+    }
+    sets.retain(|_, logs| logs.len() >= 5);
+    let mut spreads: Vec<f64> = sets.values().map(|logs| spread(logs)).collect();
+    spreads.sort_by(f64::total_cmp);
+    let jobs: usize = sets.values().map(Vec::len).sum();
+    (jobs as f64 / draws.jobs.len() as f64, spreads[spreads.len() / 2])
+}
+
+fn spread(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    (values.iter().map(|value| libm::pow(value - mean, 2.0)).sum::<f64>() / count).sqrt()
+}
+
+#[test]
+fn with_habits_users_come_back_to_what_they_did_and_take_about_as_long() {
+    let plain = PaiLike { jobs: 100_000, seed: 7, ..PaiLike::default() };
+    let told = PaiLike { habits: true, ..plain };
+    let (plain, told) = (plain.draw().unwrap(), told.draw().unwrap());
+    let ((in_sets, one_group), (in_more, several)) =
+        (sets_of_user_and_request(&plain), sets_of_user_and_request(&told));
+    // Without habits a request stands for one group, and its jobs take the same.
+    assert!((0.62..0.72).contains(&in_sets) && one_group < 0.1, "{in_sets} {one_group}");
+    // Recorded: 0.76 and 1.05.
+    assert!((0.85..0.95).contains(&in_more) && (0.4..1.1).contains(&several), "{several}");
+    let times = |draws: &Draws| draws.jobs.iter().map(|job| job.submit_secs).collect::<Vec<_>>();
+    assert_eq!(times(&plain), times(&told), "habits have nothing to do with arrivals");
+}
+
+#[test]
+fn with_habits_jobs_have_names_and_queues() {
+    let options = PaiLike { jobs: 4, seed: 7, habits: true, ..PaiLike::default() };
+    let native = text_of(options, |draws, out| {
+        write_jobs(&draws.to_trace().unwrap(), out).unwrap();
+    });
+    expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        train-a-0,u0000,g000000,q00,,11000,,,,Completed,,1
+        tune-b-1,u0003,g000001,q02,,16000,,,,Completed,,1
+        finetune-c-2,u0001,g000002,q04,,21000,,,,Failed,,1
+        train-a-3,u0000,g000000,q00,,33000,,,,Completed,,1
+    "#]].assert_eq(&native);
+    let trace = PaiLike { jobs: 3000, ..options }.generate().unwrap();
+    assert_eq!(check(&trace), []);
 }

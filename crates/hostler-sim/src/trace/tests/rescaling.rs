@@ -75,6 +75,20 @@ fn work_that_the_machines_can_never_run_is_no_load() {
 }
 
 #[test]
+fn work_that_no_machine_of_its_pool_can_ever_run_is_no_load() {
+    // `a` moves from `p` to `q`.
+    let nodes = "node_id,pool,gpu_count,cpu_milli,up_from_s,up_to_s\na,p,2,,0,100\na,q,2,,100,\n\
+                 b,q,4,,,\n";
+    let jobs = "job_id,queue,submit_ms\nfits,p,0\nwide,p,0\nboth,q,0\nfree,,0\nother,r,10000\n";
+    let tasks = "job_id,count,gpu_milli,duration_ms\nfits,2,1000,10000\nwide,3,1000,10000\n\
+                 both,6,1000,10000\nfree,1,4000,10000\nother,1,4000,10000\n";
+    let trace = tables(nodes, jobs, tasks, "").unwrap();
+    let cluster = trace.cluster("");
+    // `wide` fits `b` but not its pool; `r` is no pool, so that `other` may go anywhere.
+    assert_eq!(runnable_load(&trace, &cluster).gpu, (2.0 + 6.0 + 4.0 + 4.0) / 6.0);
+}
+
+#[test]
 fn what_cannot_be_scaled_is_told() {
     let told = |mut trace: Trace, target: f64| {
         let cluster = trace.cluster("");

@@ -17,7 +17,7 @@ pub fn run(args: &Exec) -> Result<()> {
     let terminal = (!args.no_terminal && terminal::is_there()).then(terminal::size);
     let term = terminal.and_then(|_| variable("TERM"));
     let what = StreamKind::Exec { command: args.command.clone(), terminal, term };
-    let request = StreamRequest { rank: args.rank, what };
+    let request = StreamRequest { rank: args.rank, counts: true, what };
     let ended = block_on(async move {
         let mut person = Person::new()?;
         let stream = streams.open(job, &request).await?;

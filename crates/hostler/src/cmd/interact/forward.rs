@@ -90,7 +90,7 @@ pub async fn spawn(
             let streams = streams.clone();
             tokio::spawn(async move {
                 let what = StreamKind::Port { port: remote };
-                match streams.open(job, &StreamRequest { rank, what }).await {
+                match streams.open(job, &StreamRequest { rank, counts: false, what }).await {
                     Ok(opened) => carry(stream, opened).await,
                     Err(fault) if !is_quiet => say(format_args!("port {local}: {fault}")),
                     Err(_) => {}

@@ -161,7 +161,8 @@ impl Stay {
                 return self.came_too_late(job, &person).await;
             }
             let what = StreamKind::Attach { known: person.known };
-            let stream = match self.streams.open(self.job, &StreamRequest { rank: 0, what }).await {
+            let request = StreamRequest { rank: 0, counts: true, what };
+            let stream = match self.streams.open(self.job, &request).await {
                 Ok(stream) => stream,
                 Err(fault) if self.is_worth_a_try(&fault, &mut lost_since).await? => continue,
                 Err(fault) => return Err(fault.into()),

@@ -94,15 +94,24 @@ impl Person {
         self.known = Some((opened.lease, opened.offset));
         let mut keys = (is_terminal && leaves).then(Keys::default);
         let (mut interrupts, mut listens) = (0, true);
+        let mut window = Window { room: opened.room, on_way: 0 };
         self.input.get_or_insert_with(read_input);
         let ended = loop {
+            let has_room = self.waiting.as_ref().is_some_and(|frame| window.lets(frame));
             let input = self.input.as_mut().expect("made above");
             tokio::select! {
-                frame = receiver.next() => if let Some(ended) = self.show(frame, &frames) {
-                    break ended;
+                frame = receiver.next() => {
+                    window.hear(frame.as_ref());
+                    if let Some(ended) = self.show(frame, &frames) {
+                        break ended;
+                    }
                 },
-                permit = frames.reserve(), if listens && self.waiting.is_some() => match permit {
-                    Ok(permit) => permit.send(self.waiting.take().expect("looked at above")),
+                permit = frames.reserve(), if listens && has_room => match permit {
+                    Ok(permit) => {
+                        let frame = self.waiting.take().expect("looked at above");
+                        window.sent(&frame);
+                        permit.send(frame);
+                    }
                     // What still comes tells whether it is over or lost.
                     Err(_) => listens = false,
                 },
@@ -128,7 +137,9 @@ impl Person {
             }
         };
         if ended == Ended::Detached {
-            let rest = self.waiting.take().into_iter().chain([Frame::Detach]);
+            // What has no room is not taken in time, and the job would not hear of the rest.
+            let rest = self.waiting.take().filter(|frame| window.lets(frame));
+            let rest = rest.into_iter().chain([Frame::Detach]);
             for frame in rest {
                 let _ = frames.send(frame).await;
             }
@@ -169,6 +180,33 @@ impl Person {
             *offset += bytes.len() as u64;
         }
     }
+}
+
+/// Input that is on the way: no more than there is room for, so that the way is free for signals.
+struct Window {
+    room: Option<u32>,
+    on_way: u64,
+}
+
+impl Window {
+    fn hear(&mut self, frame: Option<&Frame>) {
+        if let Some(Frame::Taken(bytes)) = frame {
+            self.on_way = self.on_way.saturating_sub(u64::from(*bytes));
+        }
+    }
+
+    /// Whether there is room for a frame.
+    fn lets(&self, frame: &Frame) -> bool {
+        self.room.is_none_or(|room| self.on_way + weight(frame) <= u64::from(room))
+    }
+
+    fn sent(&mut self, frame: &Frame) {
+        self.on_way += weight(frame);
+    }
+}
+
+fn weight(frame: &Frame) -> u64 {
+    if let Frame::Data(bytes) = frame { bytes.len() as u64 } else { 0 }
 }
 
 /// What becomes of input, and whether the person leaves behind it.

@@ -12,7 +12,7 @@ use hostler_live::agent::discover::MachineOverrides;
 use hostler_live::agent::gpus::Gpus;
 use hostler_live::agent::image::ImageSettings;
 use hostler_live::agent::user::is_root;
-use hostler_live::agent::{AgentOptions, Daemon, JobSettings};
+use hostler_live::agent::{AgentOptions, Daemon, JobSettings, Suspending};
 use hostler_live::host::{self, Command, Experience, HostHandle, Principal};
 use hostler_live::job::{JobRequest, Sharing};
 use hostler_live::server::rate::Rate;
@@ -117,6 +117,8 @@ async fn agent(
             ..JobSettings::default()
         },
         share_gpus: false,
+        // What is simulated beside it does not suspend jobs either.
+        suspend: Suspending::Off,
     };
     Ok(tokio::spawn(async {
         if let Err(fault) = hostler_live::agent::run(options).await {

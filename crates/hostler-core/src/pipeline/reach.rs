@@ -1,0 +1,359 @@
+//! How much of the cluster the best job of a queue could get: what is free, what is being freed,
+//! and what those hold that rank after it.
+//!
+//! As long as that is too little, there is no use in a search for victims. It is counted once for
+//! each queue, node by node, and again on the nodes where something ended or began. In between it
+//! may become less without notice, as running jobs rise past the one that waits; never more. So a
+//! job that is turned away by it would have found nobody.
+//!
+//! Jobs of a queue ask for the same but for some memory. What is too little for one is too little
+//! for those that rank after it and ask for no less: a queue has a few such limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::backlog::Rank;
+use super::runners::{Runner, Runners, ranked};
+use crate::capacity::{Capacity, Overlay};
+use crate::id::{LeaseId, NodeId};
+use crate::job::{Demand, JobSpec, Locality};
+use crate::limits::{FURTHER_RUNNERS_MAX, LIMITS_PER_QUEUE_MAX, REACH_COUNTS_MAX, REACH_NODES_MAX};
+use crate::placement::Placement;
+use crate::stage::Order;
+use crate::units::Mib;
+use crate::view::View;
+
+/// A queue of jobs with one role: the number of its shape, and tasks in a job.
+pub(super) type QueueId = (usize, u32);
+
+/// What each queue could get. All of it is a bound that follows from the state.
+#[derive(Default)]
+pub(super) struct Reach {
+    queues: BTreeMap<QueueId, Vec<QueueReach>>,
+    /// Memory for nodes without those who give way; what is in it means nothing.
+    without: Overlay,
+}
+
+/// What jobs could get at most that rank no better than a key and ask for no less.
+#[derive(Clone)]
+struct QueueReach {
+    key: i64,
+    wanted: Wanted,
+    by_node: Vec<u32>,
+    total: u64,
+}
+
+/// A job may find room.
+struct Enough;
+
+/// What a job asks for.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) demand: Demand,
+    pub(super) count: u32,
+}
+
+impl Wanted {
+    /// Whether all tasks go to one node.
+    fn is_of_one_node(&self) -> bool {
+        match self.demand.locality {
+            Locality::Node | Locality::Island => true,
+            Locality::Any | Locality::Apart | Locality::Rack => false,
+        }
+    }
+
+    /// What a node with so many slots is worth; the worth of all nodes together must be `enough`.
+    fn worth(&self, slots: u32) -> u32 {
+        if self.is_of_one_node() { u32::from(slots >= self.count) } else { slots }
+    }
+
+    fn enough(&self) -> u64 {
+        if self.is_of_one_node() { 1 } else { u64::from(self.count) }
+    }
+}
+
+/// A job that looks for a place.
+pub(super) struct Looking<'a> {
+    pub(super) rank: Rank,
+    /// Where it waits; none for jobs with several roles, and where nothing is remembered.
+    pub(super) queue: Option<QueueId>,
+    pub(super) spec: &'a JobSpec,
+}
+
+/// The state and what a pass did to it so far.
+pub(super) struct Now<'a, 'v> {
+    pub(super) view: &'a View<'v>,
+    pub(super) order: &'a dyn Order,
+    pub(super) free: &'a Capacity,
+    /// Leases that housekeeping or the pass told to stop.
+    pub(super) stopped: &'a BTreeSet<LeaseId>,
+}
+
+impl Now<'_, '_> {
+    fn is_stopping(&self, id: LeaseId) -> bool {
+        let told = self.view.lease(id).is_some_and(|lease| lease.stop.is_some());
+        told || self.stopped.contains(&id)
+    }
+}
+
+impl Reach {
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.queues.clear();
+    }
+
+    /// Counts nodes again on which something ended or began. `lives` tells whether a queue still
+    /// asks for this.
+    pub(super) fn follow(
+        &mut self,
+        now: &Now<'_, '_>,
+        nodes: &[NodeId],
+        lives: impl Fn(QueueId, &Wanted) -> bool,
+    ) {
+        if nodes.len() > REACH_NODES_MAX {
+            return self.clear();
+        }
+        self.queues.retain(|id, limits| limits.first().is_some_and(|one| lives(*id, &one.wanted)));
+        let mut queues: Vec<&mut QueueReach> = self.queues.values_mut().flatten().collect();
+        queues.sort_unstable_by_key(|reach| reach.key);
+        for node in nodes {
+            let mut runners = on_node(now, *node);
+            runners.sort_unstable();
+            self.without.clear();
+            for reach in queues.iter_mut().rev() {
+                while let Some(held) = runners.pop_if(|held| held.gives_way_to(reach.key)) {
+                    give_back(&mut self.without, now, held.lease, *node);
+                }
+                reach.count(*node, &self.without, now);
+            }
+        }
+    }
+
+    /// The least memory that is too much for a job and those behind it in its queue, beside what
+    /// this pass did on some nodes: there `later` is what will be free. None when the job may find
+    /// room.
+    pub(super) fn too_much(
+        &mut self,
+        looking: &Looking<'_>,
+        now: &Now<'_, '_>,
+        later: Option<&Capacity>,
+        touched: &mut Touched,
+    ) -> Option<Mib> {
+        let limits = self.queues.get(&looking.queue?)?;
+        let mem = looking.spec.gangs[0].demand.mem;
+        let mine = limits.iter().filter(|one| one.key <= looking.rank.0);
+        let mut mine = mine.filter(|one| one.wanted.demand.mem <= mem);
+        let without = &mut self.without;
+        let limit = mine.find(|one| one.is_lost_beside(without, now, later, touched))?;
+        Some(limit.wanted.demand.mem)
+    }
+
+    /// Counts what a job could get, and remembers for its queue if that is too little. `least` is
+    /// what all of the queue ask for.
+    pub(super) fn is_lost(
+        &mut self,
+        looking: &Looking<'_>,
+        least: Option<&Demand>,
+        now: &Now<'_, '_>,
+        runners: &mut Runners,
+    ) -> bool {
+        let [gang] = &*looking.spec.gangs else { return false };
+        let (count, key) = (gang.count, looking.rank.0);
+        let wanted = |demand: &Demand| Wanted { demand: demand.clone(), count };
+        let Ok((mut own, mut ahead)) = self.count(wanted(&gang.demand), key, now, runners) else {
+            return false;
+        };
+        let Some(queue) = looking.queue else { return true };
+        if let Some(least) = least.filter(|least| least.mem < gang.demand.mem)
+            && let Ok(all) = self.count(wanted(least), key, now, runners)
+        {
+            (own, ahead) = all;
+        }
+        let best = self.count_further(own.clone(), &mut ahead, now, runners);
+        self.remember(queue, own, best);
+        true
+    }
+
+    fn remember(&mut self, queue: QueueId, own: QueueReach, best: QueueReach) {
+        let limits: usize = self.queues.values().map(Vec::len).sum();
+        if limits * own.by_node.len() > REACH_COUNTS_MAX {
+            self.clear();
+        }
+        let limits = self.queues.entry(queue).or_default();
+        limits.retain(|one| !own.covers(one) && !best.covers(one));
+        limits.truncate(LIMITS_PER_QUEUE_MAX - 2);
+        limits.extend([own, best]);
+    }
+
+    /// Counts what somebody with a key could get, if that is too little. Also tells who stands in
+    /// line behind that key, but ranks before it by now.
+    fn count(
+        &mut self,
+        wanted: Wanted,
+        key: i64,
+        now: &Now<'_, '_>,
+        runners: &mut Runners,
+    ) -> Result<(QueueReach, Vec<Runner>), Enough> {
+        self.without.clear();
+        let stopping = now.view.by_alarm().filter(|lease| lease.stop.is_some());
+        let stopping = stopping.map(|lease| lease.id).filter(|id| !now.stopped.contains(id));
+        let stopping = stopping.chain(now.stopped.iter().copied());
+        stopping.for_each(|id| give_back_all(&mut self.without, now, id));
+        let mut reach = QueueReach { key, wanted, by_node: Vec::new(), total: 0 };
+        now.view.nodes().iter().for_each(|node| reach.count(node.id, &self.without, now));
+        let mut ahead = Vec::new();
+        let line = runners.roughly_last_first(now.view, now.order);
+        for (_, id) in line.take_while(|(rank, _)| rank.0 > key) {
+            if !reach.is_lost() {
+                return Err(Enough);
+            }
+            match ranked(now.view, now.order, id) {
+                Some(_) if now.is_stopping(id) => {}
+                Some((rank, _)) if rank.0 > key => {
+                    give_back_all(&mut self.without, now, id);
+                    let lease = now.view.lease(id).expect("it has a rank");
+                    let parts = lease.placement.parts.iter();
+                    parts.for_each(|part| reach.count(part.node, &self.without, now));
+                }
+                Some((rank, _)) => ahead.push((rank, id)),
+                None => {}
+            }
+        }
+        if reach.is_lost() { Ok((reach, ahead)) } else { Err(Enough) }
+    }
+
+    /// Goes on from what is too little for somebody: the best key for which it is still too little,
+    /// and what that one could get. Looks at a bounded number of running jobs.
+    fn count_further(
+        &mut self,
+        mut reach: QueueReach,
+        ahead: &mut Vec<Runner>,
+        now: &Now<'_, '_>,
+        runners: &mut Runners,
+    ) -> QueueReach {
+        let key = reach.key;
+        let line = runners.roughly_last_first(now.view, now.order);
+        let line = line.skip_while(|(rank, _)| rank.0 > key).take(FURTHER_RUNNERS_MAX);
+        let ahead = ahead.drain(..).map(|(_, id)| (key, id));
+        for (key, id) in ahead.chain(line.map(|(rank, id)| (rank.0, id))) {
+            // Whoever is not looked at yet ranks no later than this.
+            reach.key = key;
+            let Some(lease) = now.view.lease(id).filter(|_| !now.is_stopping(id)) else { continue };
+            let before = reach.total;
+            give_back_all(&mut self.without, now, id);
+            let nodes = || lease.placement.parts.iter().map(|part| part.node);
+            let worths: Vec<u32> = nodes().map(|node| reach.worth(node)).collect();
+            nodes().for_each(|node| reach.count(node, &self.without, now));
+            if !reach.is_lost() {
+                nodes().zip(worths).for_each(|(node, worth)| reach.by_node[node.index()] = worth);
+                reach.total = before;
+                break;
+            }
+        }
+        reach
+    }
+}
+
+impl QueueReach {
+    fn is_lost(&self) -> bool {
+        self.total < self.wanted.enough()
+    }
+
+    /// Whether whoever is lost by another limit is lost by this one too.
+    fn covers(&self, other: &QueueReach) -> bool {
+        self.key <= other.key && self.wanted.demand.mem <= other.wanted.demand.mem
+    }
+
+    /// Whether it is too little beside what a pass did on some nodes.
+    fn is_lost_beside(
+        &self,
+        without: &mut Overlay,
+        now: &Now<'_, '_>,
+        later: Option<&Capacity>,
+        touched: &mut Touched,
+    ) -> bool {
+        let Wanted { demand, count } = &self.wanted;
+        let beside = Now { free: later.unwrap_or(now.free), ..*now };
+        let mut total = self.total;
+        for (node, held) in &mut touched.nodes {
+            if !now.free.suits(*node, demand) {
+                continue;
+            }
+            without.clear();
+            for held in held.get_or_insert_with(|| on_node(now, *node)) {
+                // What is being freed is free later on.
+                let given_back = later.is_some() && held.stopping;
+                if held.gives_way_to(self.key) && !given_back {
+                    give_back(without, &beside, held.lease, *node);
+                }
+            }
+            let worth = self.wanted.worth(without.slots(beside.free, *node, demand, *count));
+            total = total + u64::from(worth) - u64::from(self.worth(*node));
+        }
+        total < self.wanted.enough()
+    }
+
+    fn worth(&self, node: NodeId) -> u32 {
+        self.by_node.get(node.index()).copied().unwrap_or(0)
+    }
+
+    /// Counts a node again.
+    fn count(&mut self, node: NodeId, without: &Overlay, now: &Now<'_, '_>) {
+        let Wanted { demand, count } = &self.wanted;
+        let worth = self.wanted.worth(without.slots(now.free, node, demand, *count));
+        if self.by_node.len() <= node.index() {
+            self.by_node.resize(now.view.nodes().len().max(node.index() + 1), 0);
+        }
+        let before = std::mem::replace(&mut self.by_node[node.index()], worth);
+        self.total = self.total + u64::from(worth) - u64::from(before);
+    }
+}
+
+/// Nodes on which a pass started jobs, told some to stop or keeps room, with those who are there,
+/// once somebody asked.
+#[derive(Default)]
+pub(super) struct Touched {
+    nodes: BTreeMap<NodeId, Option<Vec<Held>>>,
+}
+
+impl Touched {
+    pub(super) fn add(&mut self, placement: &Placement) {
+        self.nodes.extend(placement.parts.iter().map(|part| (part.node, None)));
+    }
+}
+
+/// A lease on a node; those that give way first sort last.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    stopping: bool,
+    key: i64,
+    lease: LeaseId,
+}
+
+impl Held {
+    /// Whether it leaves its place to one that waits with this key.
+    fn gives_way_to(&self, key: i64) -> bool {
+        self.stopping || self.key > key
+    }
+}
+
+fn on_node(now: &Now<'_, '_>, node: NodeId) -> Vec<Held> {
+    let leases = now.view.node(node).map_or(&[][..], |node| &node.leases);
+    let held = leases.iter().filter_map(|id| {
+        let ((key, _), _) = ranked(now.view, now.order, *id)?;
+        Some(Held { stopping: now.is_stopping(*id), key, lease: *id })
+    });
+    held.collect()
+}
+
+/// Gives back what a lease holds on a node.
+fn give_back(without: &mut Overlay, now: &Now<'_, '_>, id: LeaseId, node: NodeId) {
+    let lease = now.view.lease(id).expect("a node names live leases");
+    let parts = lease.placement.parts.iter().filter(|part| part.node == node);
+    parts.for_each(|part| without.release(now.free, part));
+}
+
+/// Gives back all that a lease holds.
+fn give_back_all(without: &mut Overlay, now: &Now<'_, '_>, id: LeaseId) {
+    let parts = now.view.lease(id).into_iter().flat_map(|lease| &lease.placement.parts);
+    parts.for_each(|part| without.release(now.free, part));
+}

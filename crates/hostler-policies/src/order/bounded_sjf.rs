@@ -1,0 +1,234 @@
+//! Shortest job first, and nobody overtaken for ever.
+//!
+//! Ranks jobs by what they may well take, least first: the believed run time and as much of its
+//! spread as `caution` says, so that a job of which little is known does not pass for a short one.
+//! Jobs without an estimate come last. Of the oldest job that waits, those that were submitted
+//! after it and run are the overtakers: together they hold at most a part of all GPUs, half of them
+//! with a `stretch` of 2 and three quarters with 4. What is free beyond that is for the oldest job,
+//! and while it does not fit although no job before it runs, nothing else starts. Never preempts.
+//!
+//! What that promises: whenever a job starts, the GPUs held by jobs that were submitted after one
+//! that waits and could run are at most that part. Where every job asks for one of N equal GPUs and
+//! none fails, it follows that no job waits longer than `stretch` times as long as under strict
+//! `fifo`, with two of the longest runs added to that. For while a job waits, no GPU is idle, and
+//! at least N / `stretch` of them work off what was submitted before it; under `fifo` all N do; and
+//! what two policies that leave no GPU idle have left to do differs by less than N of the longest
+//! runs. Gangs may have to wait longer, until enough GPUs of one node are free, but not for ever.
+//! Jobs of which what they need is down or kept for others hold nobody back; behind very many of
+//! them, or of very many kinds (`limits`), nobody is held back at all.
+//!
+//! The price: in an overload short jobs have a part of the GPUs to themselves, not all of them.
+//! Looks at one waiting job of each kind that may fit; what running jobs hold is counted as they
+//! come and go.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use hostler_core::admit::EmptyCluster;
+use hostler_core::id::JobId;
+use hostler_core::job::Job;
+use hostler_core::pipeline::{Backlog, Rank, ShareRule};
+use hostler_core::plan::Plan;
+use hostler_core::policy::{Policy, PolicyDef, Wake};
+use hostler_core::predict::EstimateSource;
+use hostler_core::reason::Reason;
+use hostler_core::stage::{Order, Place, place_job};
+use hostler_core::units::Span;
+use hostler_core::view::View;
+
+use super::gap_queues::{GapQueues, Kind};
+use super::holders::Holders;
+use super::outlook::{explain, explain_no_capacity};
+use super::rank::key_of;
+use crate::limits::{LOOKED_AT_MAX, SET_ASIDE_MAX};
+use crate::place::PlaceRule;
+
+/// Shortest job first within bounds.
+pub fn def() -> PolicyDef {
+    let summary = "shortest job first; those that overtake the oldest hold a part of all GPUs";
+    PolicyDef::new("bounded-sjf", summary, |config: Config| {
+        let Config { stretch, caution, estimate, place } = config;
+        Ok(Box::new(BoundedSjf {
+            stretch: milli("stretch", stretch, 1.0)?,
+            order: Cautious { caution: milli("caution", caution, 0.0)? },
+            estimate,
+            place: place.build(),
+            backlog: Backlog::default(),
+            queues: GapQueues::default(),
+            holders: Holders::default(),
+            empty_cluster: EmptyCluster::default(),
+        }))
+    })
+}
+
+hostler_core::settings! {
+    struct Config {
+        /// How much longer a job may wait than in the order of submission: those that overtake it
+        /// hold at most 1 - 1 / `stretch` of all GPUs. 1: nobody overtakes.
+        stretch: f64 = 4.0,
+        /// How much of the spread of its estimate a job ranks by, besides the estimate.
+        caution: f64 = 1.0,
+        estimate: EstimateSource = EstimateSource::Oracle,
+        place: PlaceRule = PlaceRule::BestFit,
+    }
+}
+
+/// The largest factor: more is for ever.
+const FACTOR_MAX: f64 = 1e6;
+
+/// A factor in thousandths: what a decision depends on is whole.
+fn milli(name: &str, value: f64, least: f64) -> Result<u64, String> {
+    match (least..=FACTOR_MAX).contains(&value) {
+        true => Ok((value * 1000.0) as u64),
+        false => Err(format!("`{name}`: {value}; use a number from {least} to {FACTOR_MAX}")),
+    }
+}
+
+struct BoundedSjf {
+    stretch: u64,
+    order: Cautious,
+    estimate: EstimateSource,
+    place: Box<dyn Place>,
+    backlog: Backlog,
+    queues: GapQueues,
+    holders: Holders,
+    empty_cluster: EmptyCluster,
+}
+
+/// What may start at this question besides the oldest job.
+struct Turn {
+    oldest: Option<JobId>,
+    /// GPUs that others may take, in thousandths.
+    left: u64,
+}
+
+impl Policy for BoundedSjf {
+    fn estimates(&self) -> EstimateSource {
+        self.estimate
+    }
+
+    fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
+        let mut news = self.backlog.sync(view, &self.order, ShareRule::Requests);
+        self.queues.follow(view, &news, plan.free());
+        self.holders.follow(view, &news);
+        self.empty_cluster.refresh(view);
+        news.came.retain(|(_, id)| {
+            let spec = &waiting(view, *id).spec;
+            self.empty_cluster.admits(view, plan, *id, spec, &*self.place)
+        });
+        let mut turn = Turn { oldest: None, left: 0 };
+        if self.queues.heads(FIRST).next().is_some() {
+            turn = self.start_oldest(view, plan);
+            self.start_shortest(view, &mut turn, plan);
+        }
+        for rank in &news.came {
+            let job = waiting(view, rank.1);
+            match turn.oldest.filter(|_| self.queues.may_fit(*rank)) {
+                _ if plan.has_job(rank.1) => {}
+                Some(reserved) if reserved != rank.1 => {
+                    explain(plan, job, Reason::WouldDelay { reserved });
+                }
+                Some(_) | None => explain_no_capacity(plan, job),
+            }
+        }
+    }
+}
+
+/// Before all ranks that jobs have.
+const FIRST: Rank = (i64::MIN, JobId(0));
+
+impl BoundedSjf {
+    /// Starts the oldest jobs on what is not for those that overtake them.
+    fn start_oldest(&mut self, view: &View<'_>, plan: &mut Plan<'_>) -> Turn {
+        let all = self.holders.usable();
+        let for_others =
+            (u128::from(all) * u128::from(self.stretch - 1000) / u128::from(self.stretch)) as u64;
+        let mut free = all.saturating_sub(self.holders.held());
+        let mut earlier_run = false;
+        let mut set_aside = BTreeSet::new();
+        for oldest in view.pending().iter().copied().take(LOOKED_AT_MAX) {
+            let job = waiting(view, oldest);
+            let rank = (self.order.key(view, job), oldest);
+            let kind = self.queues.kind(rank);
+            if plan.has_job(oldest) || kind.is_some_and(|kind| set_aside.contains(kind)) {
+                continue;
+            }
+            let left = for_others.saturating_sub(self.holders.held_after(oldest));
+            // All that is free may go to others.
+            if free <= left {
+                return Turn { oldest: Some(oldest), left };
+            }
+            if let Some(placement) = self.queues.place(&*self.place, plan, rank, &job.spec) {
+                plan.start(oldest, placement).expect("a waiting job starts on free nodes");
+                free = free.saturating_sub(job.spec.gpu_milli());
+                earlier_run = true;
+                continue;
+            }
+            // It gets its room as those before it end.
+            if earlier_run || self.holders.any_before(oldest) {
+                return Turn { oldest: Some(oldest), left };
+            }
+            if set_aside.len() == SET_ASIDE_MAX {
+                break;
+            }
+            if self.could_run(view, job, plan) {
+                return Turn { oldest: Some(oldest), left: 0 };
+            }
+            // Nodes that it needs are down or kept for others; so it is with all of its kind.
+            set_aside.extend(self.queues.kind(rank).cloned());
+        }
+        Turn { oldest: None, left: u64::MAX }
+    }
+
+    /// Whether a job would fit if nothing ran.
+    fn could_run(&self, view: &View<'_>, job: &Job, plan: &mut Plan<'_>) -> bool {
+        let mark = plan.mark();
+        for lease in view.leases() {
+            plan.lift(lease.id).expect("the lease is one of the state's");
+        }
+        let fits = place_job(&*self.place, plan, &job.spec).is_ok();
+        plan.undo_to(mark);
+        fits
+    }
+
+    /// Starts others by rank, as far as they may.
+    fn start_shortest(&mut self, view: &View<'_>, turn: &mut Turn, plan: &mut Plan<'_>) {
+        let heads = self.queues.heads(FIRST).map(|(rank, kind)| Reverse((rank, kind.clone())));
+        let mut heap: BinaryHeap<Reverse<(Rank, Kind)>> = heads.collect();
+        while let Some(Reverse((rank, kind))) = heap.pop() {
+            let job = waiting(view, rank.1);
+            let overtakes = turn.oldest.is_some_and(|oldest| oldest != rank.1);
+            let gpus = if overtakes { job.spec.gpu_milli() } else { 0 };
+            if !plan.has_job(rank.1) {
+                // All of a kind ask for the same.
+                if gpus > turn.left || turn.left == 0 && overtakes {
+                    continue;
+                }
+                let placed = self.queues.place(&*self.place, plan, rank, &job.spec);
+                let Some(placement) = placed else { continue };
+                plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
+                turn.left -= gpus;
+            }
+            let next = self.queues.line(&kind).after(rank);
+            heap.extend(next.map(|next| Reverse((next, kind))));
+        }
+    }
+}
+
+fn waiting<'a>(view: &View<'a>, id: JobId) -> &'a Job {
+    view.job(id).expect("a job that waits or runs is not over")
+}
+
+/// Ranks by what jobs may well take.
+struct Cautious {
+    caution: u64,
+}
+
+impl Order for Cautious {
+    fn key(&self, _: &View<'_>, job: &Job) -> i64 {
+        key_of(job.estimate.map(|estimate| {
+            let wide = u128::from(estimate.spread.0) * u128::from(self.caution) / 1000;
+            Span(estimate.run.0.saturating_add(u64::try_from(wide).unwrap_or(u64::MAX)))
+        }))
+    }
+}

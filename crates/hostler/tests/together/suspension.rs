@@ -1,0 +1,136 @@
+//! A job that cannot save itself lets others have its GPU, stands still and goes on: the same
+//! processes, over deaths of agent and daemon.
+
+use crate::harness::{Cluster, wait_for};
+
+/// Counts to 60, ten a second. It saves nothing: whoever starts it again begins at 1.
+const COUNT: &str = r#"
+    echo "$$ begins"
+    step=0
+    while [ $step -lt 60 ]; do
+        sleep 0.1
+        step=$((step + 1))
+        echo "$$ $step" >> "$NOTES"
+    done
+    echo "$$ is done with $step"
+"#;
+
+/// A daemon that lets the more important one in, and an agent that suspends.
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::new(&["--plain", "--policy", "policy.toml"]);
+    let policy = "kind = 'priority'\npreempt = true\n";
+    std::fs::write(cluster.folder().join("policy.toml"), policy).unwrap();
+    cluster.serve();
+    cluster.enrol("n0", &["--fake-gpus", "1xV100:1000", "--suspend", "on"]);
+    cluster.until_up();
+    cluster
+}
+
+/// A counting job that has begun, and where it counts.
+fn counting(cluster: &Cluster) -> (u32, std::path::PathBuf) {
+    let notes = cluster.notes().join("steps");
+    let env = format!("NOTES={}", notes.display());
+    let job = cluster.submit(&["--gpus", "1", "--env", &env, "--", "sh", "-c", COUNT]);
+    wait_for("some steps", || (steps(&notes).len() >= 5).then_some(()));
+    (job, notes)
+}
+
+fn steps(notes: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(notes).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Waits until a job is told to wait in memory.
+fn until_suspended(cluster: &Cluster, job: u32) {
+    wait_for("the suspension", || {
+        let view = cluster.job(job);
+        let reason = view["reason"].as_str().unwrap_or_default().to_owned();
+        (view["state"] == "queued" && reason.contains("suspended")).then_some(())
+    });
+}
+
+/// One process counted every step once, in order.
+fn assert_undisturbed(cluster: &Cluster, job: u32, notes: &std::path::Path) {
+    let view = cluster.until(job, "finished");
+    assert_eq!((&view["restarts"], &view["exit_code"]), (&0.into(), &0.into()), "{view}");
+    let steps = steps(notes);
+    let pid = steps[0].split(' ').next().unwrap().to_owned();
+    let wanted: Vec<String> = (1..=60).map(|step| format!("{pid} {step}")).collect();
+    assert_eq!(steps, wanted);
+    let said = cluster.text(&["logs", &job.to_string()]);
+    assert_eq!(said, format!("{pid} begins\n{pid} is done with 60\n"));
+}
+
+#[test]
+fn a_job_that_cannot_save_itself_is_suspended_and_loses_nothing() {
+    let cluster = cluster();
+    let (low, notes) = counting(&cluster);
+    let hold = cluster.notes().join("go");
+    let script = format!("while [ ! -e {} ]; do sleep 0.05; done", hold.display());
+    let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "sh", "-c", &script]);
+    cluster.until(high, "running");
+    until_suspended(&cluster, low);
+    let before = steps(&notes).len();
+    let explained = cluster.text(&["explain", &low.to_string()]);
+    assert!(explained.contains("suspended"), "{explained}");
+    std::fs::write(&hold, "").unwrap();
+    let high = cluster.until(high, "finished");
+    assert!(before < 60, "it went on while it was suspended");
+    assert_undisturbed(&cluster, low, &notes);
+    assert!(cluster.job(low)["ended"].as_f64() > high["ended"].as_f64());
+}
+
+#[test]
+fn a_suspended_job_outlives_its_agent_and_the_daemon() {
+    let mut cluster = cluster();
+    let (low, notes) = counting(&cluster);
+    let hold = cluster.notes().join("go");
+    let script = format!("while [ ! -e {} ]; do sleep 0.05; done", hold.display());
+    let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "sh", "-c", &script]);
+    cluster.until(high, "running");
+    until_suspended(&cluster, low);
+    cluster.kill_agent(0);
+    cluster.kill_daemon();
+    cluster.serve();
+    cluster.spawn_agent(0);
+    cluster.until_up();
+    std::fs::write(&hold, "").unwrap();
+    cluster.until(high, "finished");
+    // In the middle of its second stay.
+    let count = steps(&notes).len();
+    wait_for("more steps", || (steps(&notes).len() > count + 3).then_some(()));
+    cluster.kill_agent(0);
+    cluster.spawn_agent(0);
+    assert_undisturbed(&cluster, low, &notes);
+}
+
+#[test]
+fn a_suspended_job_can_be_cancelled_and_leaves_nothing() {
+    let cluster = cluster();
+    let (low, notes) = counting(&cluster);
+    let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "sleep", "600"]);
+    cluster.until(high, "running");
+    until_suspended(&cluster, low);
+    let pid = steps(&notes)[0].split(' ').next().unwrap().to_owned();
+    let there = || std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
+    assert!(there());
+    cluster.text(&["cancel", &low.to_string()]);
+    cluster.until(low, "cancelled");
+    wait_for("its end", || (!there()).then_some(()));
+    cluster.text(&["cancel", &high.to_string()]);
+    cluster.until(high, "cancelled");
+}
+
+#[test]
+fn a_job_that_minds_is_left_alone() {
+    let cluster = cluster();
+    let notes = cluster.notes().join("steps");
+    let env = format!("NOTES={}", notes.display());
+    let options = ["--gpus", "1", "--no-suspend", "--env", &env];
+    let low = cluster.submit(&[&options, &["--", "sh", "-c", COUNT][..]].concat());
+    wait_for("some steps", || (steps(&notes).len() >= 5).then_some(()));
+    let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "true"]);
+    assert_undisturbed(&cluster, low, &notes);
+    let high = cluster.until(high, "finished");
+    assert!(cluster.job(low)["ended"].as_f64() < high["ended"].as_f64(), "{high}");
+}
