@@ -65,9 +65,11 @@ impl Desk {
                     self.ended.push(lease);
                     if let Some(live) = self.jobs.get_mut(&job.0) {
                         let facts = &mut live.row.facts;
-                        stays::end(&mut facts.stays, self.now.0, lost);
+                        // What was heard late was not used longer.
+                        let ended = live.ended.unwrap_or(self.now).0;
+                        stays::end(&mut facts.stays, ended, lost);
                         let code = (facts.exit_code, facts.failed_rank);
-                        starts::end(&mut facts.starts, lease.0, self.now.0, how, code);
+                        starts::end(&mut facts.starts, lease.0, ended, how, code);
                         live.changed = true;
                         self.tenants.returned(&live.row.tenant, gpu_milli);
                     }
@@ -106,6 +108,7 @@ impl Desk {
         let (restarts, gpu_milli) =
             state.job(job).map_or((0, 0), |job| (job.ledger.restarts, job.spec.gpu_milli()));
         let live = self.jobs.get_mut(&job.0).expect("jobs of the state are known");
+        live.ended = None;
         let start = Start {
             restart: restarts,
             lease: lease.0,
@@ -147,9 +150,9 @@ impl Desk {
             Ending::TimedOut => JobState::TimedOut,
             Ending::Rejected => JobState::Rejected,
         };
-        let began = live.row.facts.started.unwrap_or(live.row.submitted);
-        live.row.ended = Some(live.ended.map_or(self.now.0, |ended| ended.0.max(began)));
-        let ended = live.row.ended.unwrap_or(self.now.0);
+        let began = live.row.facts.starts.last().map_or(live.row.submitted, |start| start.from);
+        let ended = live.ended.unwrap_or(self.now).0.max(began);
+        live.row.ended = Some(ended);
         stays::over(&mut live.row.facts.stays, ended);
         live.row.version = self.next_change();
         self.figures.ended(live.row.state, live.row.submitted, live.row.facts.started);

@@ -69,7 +69,7 @@ pub(crate) fn begin(starts: &mut Vec<Start>, start: Start) {
 pub(crate) fn end(
     starts: &mut [Start],
     lease: u32,
-    now: u64,
+    at: u64,
     how: StartEnd,
     (exit_code, failed_rank): (Option<i32>, Option<u32>),
 ) {
@@ -77,7 +77,7 @@ pub(crate) fn end(
         // What came to its own end has a code.
         let cut = how == StartEnd::Own && exit_code.is_none();
         let how = if cut { StartEnd::Interrupted } else { how };
-        (start.to, start.end) = (Some(now), Some(how));
+        (start.to, start.end) = (Some(at.max(start.from)), Some(how));
         (start.exit_code, start.failed_rank) = (exit_code, failed_rank);
     }
 }

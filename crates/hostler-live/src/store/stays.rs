@@ -67,18 +67,18 @@ pub(crate) fn energy_kwh(stays: &[Stay]) -> Option<f64> {
     joules.reduce(u64::saturating_add).map(|joules| joules as f64 / JOULES_PER_KWH)
 }
 
-/// Notes that it has them no more.
-pub(crate) fn end(stays: &mut Vec<Stay>, now: u64, lost: bool) {
+/// Notes that it used them until then.
+pub(crate) fn end(stays: &mut Vec<Stay>, at: u64, lost: bool) {
     for stay in stays.iter_mut().filter(|stay| stay.to.is_none()) {
-        stay.gpu_micros = gpu_micros(stay.gpu_milli, now.saturating_sub(stay.from));
-        (stay.to, stay.lost) = (Some(now), lost);
+        stay.gpu_micros = gpu_micros(stay.gpu_milli, at.saturating_sub(stay.from));
+        (stay.to, stay.lost) = (Some(at.max(stay.from)), lost);
     }
     while stays.len() > STAYS_MAX && join_oldest(stays) {}
 }
 
-/// Notes that a job is over: its last stay was not cut short.
-pub(crate) fn over(stays: &mut [Stay], now: u64) {
-    stays.iter_mut().filter(|stay| stay.to == Some(now)).for_each(|stay| stay.lost = false);
+/// Notes that a job was over then: its last stay was not cut short.
+pub(crate) fn over(stays: &mut [Stay], at: u64) {
+    stays.iter_mut().filter(|stay| stay.to == Some(at)).for_each(|stay| stay.lost = false);
 }
 
 /// Makes one of two stays that are alike, the oldest there are.

@@ -276,3 +276,39 @@ fn mistyped_folders_of_one_user_do_not_rest_a_node_and_those_of_two_do() {
         "#]],
     );
 }
+
+#[test]
+fn what_was_heard_late_is_charged_until_it_ended() {
+    check(
+        "
+        0 join n1 2
+        1 submit gpus=2
+        2 n1 0 running
+        8 n1 0 ended 3 ago 4
+        9 submit gpus=1
+        10 n1 1 running
+        12 n1 1 ended 0 ago 90
+        13 stays
+        ",
+        expect![[r#"
+            0 join n1 2
+            1 submit gpus=2
+                submitted [1]
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000), (1, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            8 n1 0 ended 3 ago 4
+                to n1: forget lease0
+            9 submit gpus=1
+                submitted [2]
+                to n1: start lease1 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            10 n1 1 running
+            12 n1 1 ended 0 ago 90
+                to n1: forget lease1
+            13 stays
+                1 ended at 4
+                    1..4: 6 GPU s
+                2 ended at 10
+                    9..10: 1 GPU s
+        "#]],
+    );
+}

@@ -114,6 +114,7 @@ impl Theatre {
             }
             ["speeds"] => self.show_speeds(),
             ["ends"] => self.show_ends(),
+            ["stays"] => self.show_stays(),
             ["deciding"] => {
                 let policy = self.host.policy().trim().replace('\n', " ");
                 let violation = self.host.policy_fault().map(|broke| &*broke.fault);
@@ -197,6 +198,22 @@ impl Theatre {
                     }
                     _ => {}
                 }
+            }
+        }
+    }
+
+    /// What jobs that are over are charged for.
+    fn show_stays(&mut self) {
+        let secs = |micros: u64| micros / 1_000_000;
+        let filter = HistoryFilter { limit: 100, ..HistoryFilter::default() };
+        for row in Reader::history(&mut self.disk.store(), &filter).unwrap().iter().rev() {
+            let ended = row.ended.map(secs).unwrap();
+            writeln!(self.text, "    {} ended at {ended}", row.id).unwrap();
+            for stay in &row.facts.stays {
+                let (from, to) = (secs(stay.from), stay.to.map(secs).unwrap());
+                let lost = if stay.lost { ", lost" } else { "" };
+                let gpu = secs(stay.gpu_micros);
+                writeln!(self.text, "        {from}..{to}: {gpu} GPU s{lost}").unwrap();
             }
         }
     }
@@ -468,6 +485,12 @@ fn report(lease: &str, stage: &[&str]) -> LeaseReport {
         ["ended", code] => {
             let exits = exit(code.parse().ok(), None);
             Stage::Ended { exits, interrupted: false, gpu_milli: None, notes: EndNotes::default() }
+        }
+        ["ended", code, "ago", secs] => {
+            let exits = exit(code.parse().ok(), None);
+            let ago_ms = secs.parse().ok().map(|secs: u64| secs * 1000);
+            let notes = EndNotes { ago_ms, ..EndNotes::default() };
+            Stage::Ended { exits, interrupted: false, gpu_milli: None, notes }
         }
         ["ended", code, used] => {
             let (exits, gpu_milli) = (exit(code.parse().ok(), None), used.parse().ok());
