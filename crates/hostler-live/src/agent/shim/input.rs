@@ -30,6 +30,8 @@ struct Inner {
     ended: bool,
     /// Nobody is there: what waits is dropped.
     closed: bool,
+    /// Nobody is there, but what waits is written.
+    left: bool,
 }
 
 impl InputQueue {
@@ -49,7 +51,7 @@ impl InputQueue {
         if inner.bytes.len() >= STREAM_INPUT_BYTES_MAX {
             inner = self.wait(inner);
         }
-        if inner.ended || inner.closed {
+        if inner.ended || inner.closed || inner.left {
             return bytes.len();
         }
         let count = bytes.len().min(STREAM_INPUT_BYTES_MAX.saturating_sub(inner.bytes.len()));
@@ -70,6 +72,13 @@ impl InputQueue {
         self.changed.notify_all();
     }
 
+    /// The person is gone without a word, as by a broken connection: what was said is written,
+    /// however long that takes and before what others say, and no more comes.
+    pub fn outlive(&self) {
+        self.lock().left = true;
+        self.changed.notify_all();
+    }
+
     /// Gives what waits a while to be taken, and drops the rest.
     pub fn close_within(&self, most: Duration) {
         let end = Instant::now() + most;
@@ -82,30 +91,40 @@ impl InputQueue {
     }
 
     /// Writes what comes until no more does, and says how much was taken. What nobody reads any
-    /// more is taken, too: whoever does not read may still write. Says whether the input has ended.
+    /// more is taken, too: whoever does not read may still write. Says whether the input has ended
+    /// and all of it was written.
     pub fn write_by(
         &self,
         turn: &Mutex<()>,
         write: impl Fn(&[u8]) -> io::Result<()>,
         taken: impl Fn(usize),
     ) -> bool {
+        let (mut ours, mut whole) = (None, true);
         while let Some(piece) = self.next() {
-            let Some(ours) = self.turn(turn) else { break };
+            ours = ours.or_else(|| self.turn(turn));
+            whole = ours.is_some();
+            if !whole {
+                break;
+            }
             let _ = write(&piece);
-            drop(ours);
-            self.lock().is_writing = false;
+            let mut inner = self.lock();
+            inner.is_writing = false;
+            // Whose person has left writes all of it first.
+            ours = ours.filter(|_| inner.left);
+            drop(inner);
             self.changed.notify_all();
             taken(piece.len());
         }
         let inner = self.lock();
-        inner.ended && !inner.closed
+        inner.ended && inner.bytes.is_empty() && whole
     }
 
     /// The next piece; none when no more comes.
     fn next(&self) -> Option<Vec<u8>> {
         let mut inner = self.lock();
         loop {
-            if inner.closed || (inner.ended && inner.bytes.is_empty()) {
+            let no_more = inner.ended || inner.left;
+            if inner.closed || (no_more && inner.bytes.is_empty()) {
                 return None;
             }
             let count = inner.bytes.len().min(PIECE_BYTES_MAX);
@@ -179,6 +198,27 @@ mod tests {
         reader.read_to_end(&mut read).unwrap();
         assert!(written.join().unwrap(), "it has ended");
         assert_eq!((read.len(), &read[..7]), (all + 6, &b"first x"[..]));
+    }
+
+    #[test]
+    fn what_was_said_before_a_connection_broke_is_written_to_its_end_and_before_what_others_say() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let pipe = Arc::new(writer);
+        let (first, turn) = (Arc::<InputQueue>::default(), Arc::default());
+        let written = writing(&first, &pipe, &turn);
+        let all = fill(&first);
+        first.outlive();
+        let (second, last) = (Arc::<InputQueue>::default(), b"last");
+        let next = writing(&second, &pipe, &turn);
+        second.offer(last);
+        second.end();
+        second.outlive();
+        drop(pipe);
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        assert!(!written.join().unwrap(), "its input goes on with the next connection");
+        assert!(next.join().unwrap(), "it has ended");
+        assert_eq!((read.len(), read.ends_with(b"xlast")), (all + last.len(), true));
     }
 
     #[test]

@@ -53,6 +53,24 @@ pub(super) struct Streams {
     open: Arc<AtomicUsize>,
 }
 
+/// One of the streams that may be open at a time.
+struct Slot(Arc<AtomicUsize>);
+
+impl Slot {
+    fn take(open: &Arc<AtomicUsize>) -> Option<Slot> {
+        let before = open.fetch_add(1, Ordering::Relaxed);
+        // One too many gives its place back at once.
+        let slot = Slot(open.clone());
+        (before < STREAMS_PER_SHIM_MAX).then_some(slot)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Streams {
     pub fn new(
         shim: &ShimOrder,
@@ -73,23 +91,16 @@ impl Streams {
     /// The agent wants a connection for a stream.
     pub fn answer(&self, stream: u64) {
         let streams = self.clone();
-        if self.open.fetch_add(1, Ordering::Relaxed) >= STREAMS_PER_SHIM_MAX {
-            // The agent gives up waiting by itself.
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            return;
-        }
-        let spawned = thread::Builder::new().spawn(move || {
+        // The agent gives up waiting by itself.
+        let Some(slot) = Slot::take(&self.open) else { return };
+        // The limit of processes may be reached: the job must not suffer from who looks at it.
+        let _ = thread::Builder::new().spawn(move || {
             // Whoever is gone is told nothing.
-            let _ = streams.serve(stream);
-            streams.open.fetch_sub(1, Ordering::Relaxed);
+            let _ = streams.serve(stream, &Arc::new(slot));
         });
-        if spawned.is_err() {
-            // The limit of processes may be reached: the job must not suffer from who looks at it.
-            self.open.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 
-    fn serve(&self, stream: u64) -> io::Result<()> {
+    fn serve(&self, stream: u64, slot: &Arc<Slot>) -> io::Result<()> {
         let mut socket = UnixStream::connect(&self.agent_socket)?;
         let word = FromShim::Stream { lease: self.lease, stream };
         let mut line = serde_json::to_vec(&word)?;
@@ -102,7 +113,7 @@ impl Streams {
         let socket = Line::new(socket)?;
         let StreamRequest { rank, counts, what } = request;
         match what {
-            StreamKind::Attach { known } => self.attach(&socket, known, counts),
+            StreamKind::Attach { known } => self.attach(&socket, known, counts, slot),
             StreamKind::Exec { command, terminal, term } => {
                 let (reply, answer) = sync_channel(1);
                 let ask = ExecAsk { rank, command, terminal, term, reply };
@@ -118,6 +129,7 @@ impl Streams {
         line: &Arc<Line>,
         known: Option<(LeaseId, u64)>,
         counts: bool,
+        slot: &Arc<Slot>,
     ) -> io::Result<()> {
         let Some(console) = &self.console else {
             return line.send(&Frame::fault(
@@ -132,8 +144,11 @@ impl Streams {
         line.send(&Frame::Opened(opened)).inspect_err(|_| console.leave(reader, false))?;
         let (queue, to, told) = (Arc::<InputQueue>::default(), console.clone(), line.clone());
         let (typed, from, streams) = (queue.clone(), line.clone(), self.clone());
+        let slot = slot.clone();
         let writing = thread::Builder::new().spawn(move || {
             to.write(&typed, |count| tell_taken(&told, counts, count));
+            // Input that nobody reads outlives its person, and counts as long.
+            drop(slot);
         });
         let to = console.clone();
         // Ends when the agent closes its end, or this one is closed below.
@@ -142,7 +157,13 @@ impl Streams {
             thread::Builder::new().spawn(move || {
                 let on_purpose = streams.take_frames(&from, &to, reader, &taken);
                 to.leave(reader, on_purpose);
-                taken.close_within(Duration::from_secs(STREAM_LAST_WORDS_SECS_MAX));
+                match on_purpose {
+                    true => {
+                        taken.close_within(Duration::from_secs(STREAM_LAST_WORDS_SECS_MAX));
+                    }
+                    // The person comes back and goes on after what was sent.
+                    false => taken.outlive(),
+                }
             })
         });
         if taking.is_err() {
