@@ -83,7 +83,10 @@ impl Meter {
     fn look(&mut self, now_ms: u64, told: &[Option<Energy>]) -> Vec<(LeaseId, u64)> {
         self.find_holders();
         let used = self.used(now_ms, told);
-        add(&mut self.sums, &self.held, &used);
+        let on_gpus = |lease: &LeaseId| !self.folder(*lease).suspended().exists();
+        let on_gpus = self.held.iter().filter(|(lease, _)| on_gpus(lease));
+        let on_gpus: Vec<_> = on_gpus.map(|(lease, parts)| (*lease, parts)).collect();
+        add(&mut self.sums, &on_gpus, &used);
         self.looks += 1;
         if self.looks.is_multiple_of(WRITTEN_EACH) {
             for (lease, sum) in &self.sums {
@@ -166,8 +169,8 @@ fn between(before: Energy, now: Energy, ms: u64) -> Option<u64> {
 
 /// Adds to the sum of each lease its part of what its devices used. One of whose devices any does
 /// not tell is not measured.
-fn add(sums: &mut BTreeMap<LeaseId, u64>, held: &BTreeMap<LeaseId, Parts>, used: &[Option<u64>]) {
-    let given = |gpu: usize| held.values().filter_map(|parts| parts.get(&gpu)).sum::<u32>();
+fn add(sums: &mut BTreeMap<LeaseId, u64>, held: &[(LeaseId, &Parts)], used: &[Option<u64>]) {
+    let given = |gpu: usize| held.iter().filter_map(|(_, parts)| parts.get(&gpu)).sum::<u32>();
     for (lease, parts) in held {
         let part = |(gpu, milli): (&usize, &u32)| {
             let used = u128::from((*used.get(*gpu)?)?);
@@ -203,6 +206,7 @@ mod tests {
             (4, &[(3, 1000)]),
         ]);
         // Who is alone on a device has all of it; one that tells nothing is left out.
+        let held: Vec<_> = held.iter().map(|(lease, parts)| (*lease, parts)).collect();
         add(&mut sums, &held, &[Some(1000), Some(900), Some(500), None]);
         let sums: Vec<(u32, u64)> = sums.into_iter().map(|(lease, sum)| (lease.0, sum)).collect();
         assert_eq!(sums, [(1, 1600), (2, 300), (3, 500)]);

@@ -163,6 +163,11 @@ impl LeaseFolder {
         self.file("energy.json")
     }
 
+    /// There while its tasks are suspended.
+    pub fn suspended(&self) -> PathBuf {
+        self.file("suspended")
+    }
+
     /// The script that travels with the job.
     pub fn script(&self) -> PathBuf {
         self.file("script")

@@ -174,7 +174,14 @@ impl Known {
         match line {
             Line::Held(lease, shim) => {
                 self.leases.insert(lease, true);
-                self.shims.extend(shim.map(|shim| (lease, shim)));
+                let Some(shim) = shim else { return };
+                // The word that the one before is over may be lost on a full disk.
+                let before = self.shims.iter().find(|(_, of)| **of == shim).map(|(held, _)| *held);
+                let before = before.unwrap_or(shim);
+                if before != lease {
+                    self.take(Line::Over(before));
+                }
+                self.shims.insert(lease, shim);
             }
             Line::Over(lease) => {
                 self.leases.insert(lease, false);
@@ -252,5 +259,14 @@ mod tests {
         assert_eq!(again.held(), [LeaseId(9)]);
         assert_eq!(again.shim_of(LeaseId(9)), LeaseId(3));
         assert!(again.is_forgotten(LeaseId(3)) && again.is_forgotten(LeaseId(5)));
+    }
+
+    #[test]
+    fn of_two_leases_with_the_same_tasks_the_later_one_has_them() {
+        let known = Known::parse("+3\n\n+5=3\n\n+9=3\n-");
+        let held: Vec<u32> =
+            known.leases.iter().filter(|(_, held)| **held).map(|(lease, _)| lease.0).collect();
+        assert_eq!(held, [9]);
+        assert_eq!(known.shims, BTreeMap::from([(LeaseId(9), LeaseId(3))]));
     }
 }

@@ -94,14 +94,17 @@ pub fn sockets(pid: u32) -> BTreeSet<u64> {
     entries.filter_map(|entry| number(entry.ok()?)).collect()
 }
 
-/// Whether a process has a GPU open, as far as it may be looked at.
-pub fn holds_gpu(pid: u32) -> bool {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    entries.flatten().any(|entry| {
+/// Whether a process has a GPU open; none where it may not be looked at.
+pub fn holds_gpu(pid: u32) -> Option<bool> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        let is_over = process(pid).is_none_or(|process| process.ended);
+        return is_over.then_some(false);
+    };
+    Some(entries.flatten().any(|entry| {
         let target = fs::read_link(entry.path()).unwrap_or_default();
         let number = target.to_str().and_then(|path| path.strip_prefix("/dev/nvidia"));
         number.is_some_and(|number| number.parse::<u32>().is_ok())
-    })
+    }))
 }
 
 /// Sends a signal; one to a process that is gone goes nowhere.

@@ -54,12 +54,12 @@ struct Holder {
     pids: BTreeSet<u32>,
 }
 
-/// Leases that run on GPUs of this machine, as their folders tell.
+/// Leases that run on GPUs of this machine and are not suspended, as their folders tell.
 fn holders(leases: &Path) -> Vec<Holder> {
     let all = processes();
     let holder = |lease: LeaseId| {
         let folder = LeaseFolder::at(&leases.join(lease.0.to_string()));
-        if folder.end().exists() {
+        if folder.end().exists() || folder.suspended().exists() {
             return None;
         }
         let shim: ShimOrder = read_json(&folder.order())?;

@@ -1,6 +1,6 @@
 //! Does what the core says: sends, starts, stops, writes and reads.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,8 +55,8 @@ pub(super) struct Shell {
     shims: BTreeMap<LeaseId, mpsc::Sender<ToShim>>,
     /// Wakes who watches a lease.
     watched: BTreeMap<LeaseId, Arc<Notify>>,
-    /// Folders that are kept for their output only.
-    over: BTreeSet<LeaseId>,
+    /// Folders that are kept for their output only, those that were over first in front.
+    over: VecDeque<LeaseId>,
     /// Asks whether the disk takes anything.
     room: Arc<Notify>,
     streams: Streams,
@@ -74,6 +74,7 @@ impl Shell {
         drop_dangling(&leases);
         let mut over = folders(&leases);
         core.shims().for_each(|shim| _ = over.remove(&shim));
+        let over: VecDeque<LeaseId> = over.into_iter().collect();
         // An agent that died just after it forgot a lease left its environment here.
         over.iter().for_each(|lease| tidy(&launcher.data.lease(*lease), None));
         Shell { core, launcher, session: None, shims, watched, over, room, streams }
@@ -168,6 +169,8 @@ impl Shell {
                 // Its output is asked for by either number.
                 let link = self.launcher.data.lease(now_for);
                 if now_for != lease && !link.path().exists() {
+                    // Nobody asks by the numbers between: of one start the last one is known.
+                    drop_links(self.launcher.data.lease(lease).path());
                     let _ = std::os::unix::fs::symlink(lease.0.to_string(), link.path());
                 }
                 if let Some(shim) = self.shims.get(&lease) {
@@ -227,8 +230,10 @@ impl Shell {
     fn forget(&mut self, lease: LeaseId) {
         self.shims.remove(&lease);
         self.watched.remove(&lease);
-        self.over.insert(lease);
-        let oldest = (self.over.len() > OUTPUT_LEASES_MAX).then(|| self.over.pop_first());
+        if !self.over.contains(&lease) {
+            self.over.push_back(lease);
+        }
+        let oldest = (self.over.len() > OUTPUT_LEASES_MAX).then(|| self.over.pop_front());
         let oldest = oldest.flatten().map(|lease| self.launcher.data.lease(lease));
         let folder = self.launcher.data.lease(lease);
         tokio::task::spawn_blocking(move || tidy(&folder, oldest));
@@ -255,10 +260,11 @@ fn tell_ages(message: &mut FromAgent) {
 
 /// Keeps the output of a lease that is over and drops the rest, secrets first.
 fn tidy(folder: &LeaseFolder, oldest: Option<LeaseFolder>) {
-    for file in [folder.order(), folder.pids(), folder.socket(), folder.energy()] {
-        let _ = std::fs::remove_file(file);
-    }
+    let files =
+        [folder.order(), folder.pids(), folder.socket(), folder.energy(), folder.suspended()];
+    files.iter().for_each(|file| _ = std::fs::remove_file(file));
     if let Some(oldest) = oldest {
+        drop_links(oldest.path());
         let _ = std::fs::remove_dir_all(oldest.path());
     }
 }
@@ -301,6 +307,17 @@ fn drop_dangling(path: &Path) {
     let Ok(entries) = std::fs::read_dir(path) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_symlink() && !path.exists() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes second names of a folder.
+fn drop_links(folder: &Path) {
+    let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) else { return };
+    let Ok(entries) = std::fs::read_dir(all) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if std::fs::read_link(&path).is_ok_and(|target| target.as_os_str() == name) {
             let _ = std::fs::remove_file(path);
         }
     }

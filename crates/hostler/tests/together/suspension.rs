@@ -1,13 +1,16 @@
 //! A job that cannot save itself lets others have its GPU, stands still and goes on: the same
 //! processes, over deaths of agent and daemon.
 
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use crate::harness::{Cluster, wait_for};
 
-/// Counts to 60, ten a second. It saves nothing: whoever starts it again begins at 1.
+/// Counts, ten a second, until it is enough. It saves nothing: whoever starts it again begins at 1.
 const COUNT: &str = r#"
     echo "$$ begins"
     step=0
-    while [ $step -lt 60 ]; do
+    while [ ! -e "$NOTES.enough" ]; do
         sleep 0.1
         step=$((step + 1))
         echo "$$ $step" >> "$NOTES"
@@ -21,23 +24,29 @@ fn cluster() -> Cluster {
     let policy = "kind = 'priority'\npreempt = true\n";
     std::fs::write(cluster.folder().join("policy.toml"), policy).unwrap();
     cluster.serve();
-    cluster.enrol("n0", &["--fake-gpus", "1xV100:1000", "--suspend", "on"]);
+    cluster.enrol("n0", &["--fake-gpus", "1xV100:1000@360", "--suspend", "on"]);
     cluster.until_up();
     cluster
 }
 
 /// A counting job that has begun, and where it counts.
-fn counting(cluster: &Cluster) -> (u32, std::path::PathBuf) {
+fn counting(cluster: &Cluster) -> (u32, PathBuf) {
     let notes = cluster.notes().join("steps");
     let env = format!("NOTES={}", notes.display());
     let job = cluster.submit(&["--gpus", "1", "--env", &env, "--", "sh", "-c", COUNT]);
-    wait_for("some steps", || (steps(&notes).len() >= 5).then_some(()));
+    until_further(&notes, 5);
     (job, notes)
 }
 
-fn steps(notes: &std::path::Path) -> Vec<String> {
+fn steps(notes: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(notes).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
+}
+
+/// Waits until so many steps more were counted.
+fn until_further(notes: &Path, more: usize) {
+    let count = steps(notes).len() + more;
+    wait_for("more steps", || (steps(notes).len() >= count).then_some(()));
 }
 
 /// Waits until a job is told to wait in memory.
@@ -49,33 +58,37 @@ fn until_suspended(cluster: &Cluster, job: u32) {
     });
 }
 
-/// One process counted every step once, in order.
-fn assert_undisturbed(cluster: &Cluster, job: u32, notes: &std::path::Path) {
+/// Says that it is enough; one process counted every step once, in order.
+fn assert_undisturbed(cluster: &Cluster, job: u32, notes: &Path) {
+    std::fs::write(notes.with_extension("enough"), "").unwrap();
     let view = cluster.until(job, "finished");
     assert_eq!((&view["restarts"], &view["exit_code"]), (&0.into(), &0.into()), "{view}");
     let steps = steps(notes);
     let pid = steps[0].split(' ').next().unwrap().to_owned();
-    let wanted: Vec<String> = (1..=60).map(|step| format!("{pid} {step}")).collect();
+    let count = steps.len();
+    let wanted: Vec<String> = (1..=count).map(|step| format!("{pid} {step}")).collect();
     assert_eq!(steps, wanted);
     let said = cluster.text(&["logs", &job.to_string()]);
-    assert_eq!(said, format!("{pid} begins\n{pid} is done with 60\n"));
+    assert_eq!(said, format!("{pid} begins\n{pid} is done with {count}\n"));
 }
 
 #[test]
 fn a_job_that_cannot_save_itself_is_suspended_and_loses_nothing() {
     let cluster = cluster();
     let (low, notes) = counting(&cluster);
-    let hold = cluster.notes().join("go");
-    let script = format!("while [ ! -e {} ]; do sleep 0.05; done", hold.display());
+    let (hold, script) = cluster.gate("go");
     let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "sh", "-c", &script]);
     cluster.until(high, "running");
     until_suspended(&cluster, low);
     let before = steps(&notes).len();
     let explained = cluster.text(&["explain", &low.to_string()]);
     assert!(explained.contains("suspended"), "{explained}");
+    // Time for five steps.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(steps(&notes).len(), before, "it went on while it was suspended");
     std::fs::write(&hold, "").unwrap();
     let high = cluster.until(high, "finished");
-    assert!(before < 60, "it went on while it was suspended");
+    until_further(&notes, 20);
     assert_undisturbed(&cluster, low, &notes);
     assert!(cluster.job(low)["ended"].as_f64() > high["ended"].as_f64());
 }
@@ -84,8 +97,7 @@ fn a_job_that_cannot_save_itself_is_suspended_and_loses_nothing() {
 fn a_suspended_job_outlives_its_agent_and_the_daemon() {
     let mut cluster = cluster();
     let (low, notes) = counting(&cluster);
-    let hold = cluster.notes().join("go");
-    let script = format!("while [ ! -e {} ]; do sleep 0.05; done", hold.display());
+    let (hold, script) = cluster.gate("go");
     let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "sh", "-c", &script]);
     cluster.until(high, "running");
     until_suspended(&cluster, low);
@@ -97,10 +109,10 @@ fn a_suspended_job_outlives_its_agent_and_the_daemon() {
     std::fs::write(&hold, "").unwrap();
     cluster.until(high, "finished");
     // In the middle of its second stay.
-    let count = steps(&notes).len();
-    wait_for("more steps", || (steps(&notes).len() > count + 3).then_some(()));
+    until_further(&notes, 4);
     cluster.kill_agent(0);
     cluster.spawn_agent(0);
+    until_further(&notes, 20);
     assert_undisturbed(&cluster, low, &notes);
 }
 
@@ -112,7 +124,7 @@ fn a_suspended_job_can_be_cancelled_and_leaves_nothing() {
     cluster.until(high, "running");
     until_suspended(&cluster, low);
     let pid = steps(&notes)[0].split(' ').next().unwrap().to_owned();
-    let there = || std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
+    let there = || Path::new(&format!("/proc/{pid}/stat")).exists();
     assert!(there());
     cluster.text(&["cancel", &low.to_string()]);
     cluster.until(low, "cancelled");
@@ -128,9 +140,23 @@ fn a_job_that_minds_is_left_alone() {
     let env = format!("NOTES={}", notes.display());
     let options = ["--gpus", "1", "--no-suspend", "--env", &env];
     let low = cluster.submit(&[&options, &["--", "sh", "-c", COUNT][..]].concat());
-    wait_for("some steps", || (steps(&notes).len() >= 5).then_some(()));
+    until_further(&notes, 5);
     let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "true"]);
+    until_further(&notes, 50);
     assert_undisturbed(&cluster, low, &notes);
     let high = cluster.until(high, "finished");
     assert!(cluster.job(low)["ended"].as_f64() < high["ended"].as_f64(), "{high}");
+}
+
+#[test]
+fn a_suspended_job_is_charged_no_energy() {
+    let cluster = cluster();
+    let (low, notes) = counting(&cluster);
+    let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "sleep", "6"]);
+    let high = cluster.until(high, "finished");
+    // A GPU of 360 W for six seconds is 0.0006 kWh, and half of that with another on it; its first
+    // and last second are not sure.
+    let kwh = high["energy_kwh"].as_f64().expect("it is measured");
+    assert!(kwh > 0.000_37, "{high}");
+    assert_undisturbed(&cluster, low, &notes);
 }

@@ -237,6 +237,12 @@ impl Console {
         self.lock().alone_since.map(|since| since.elapsed())
     }
 
+    /// Those who have vanished have from now on to come back.
+    pub fn begin_waiting_anew(&self) {
+        let mut inner = self.lock();
+        inner.alone_since = inner.alone_since.map(|_| Instant::now());
+    }
+
     /// Waits until nobody is attached any more, for so long at most.
     pub fn until_left(&self, most: Duration) {
         let end = Instant::now() + most;

@@ -57,7 +57,7 @@ impl Link {
     pub fn say(&self, stage: Stage) {
         let mut state = lock(&self.state);
         state.stage = stage.clone();
-        state.send(&FromShim::Stands { lease: self.lease, stage });
+        state.send(&FromShim::Stands { lease: self.lease, stage, suspends: true });
     }
 
     /// Says how far the job is.
@@ -103,7 +103,7 @@ fn follow(
         let mut state = lock(state);
         state.stream = Some(stream);
         let (stage, progress) = (state.stage.clone(), state.progress);
-        state.send(&FromShim::Stands { lease, stage });
+        state.send(&FromShim::Stands { lease, stage, suspends: true });
         if let Some(progress) = progress {
             state.send(&FromShim::Progress { lease, progress });
         }

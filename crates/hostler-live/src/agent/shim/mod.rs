@@ -104,6 +104,10 @@ pub enum FromShim {
         lease: LeaseId,
         /// Where.
         stage: Stage,
+        /// Whether it knows how to suspend them: one of an earlier release does not, and passes
+        /// over what it does not understand.
+        #[serde(default)]
+        suspends: bool,
     },
     /// The job told how far it is.
     Progress {

@@ -63,7 +63,7 @@ pub(super) fn until_over(
         interrupted: false,
         left: false,
         alive: read_json(&shim.alive),
-        limit_at_ms: shim.order.limit_ms.map(|limit_ms| boot_ms() + limit_ms + LATE_MS),
+        limit_at_ms: limit_at(boot_ms(), shim.order.limit_ms),
         progress: None,
         progress_at_ms: 0,
         gpu_milli: None,
@@ -204,7 +204,8 @@ impl Run<'_> {
         let (Some(linger_secs), Some(console)) = (interactive, self.inside.console) else {
             return u64::MAX;
         };
-        if self.ending.is_some() {
+        // Nobody can attach to what stands still.
+        if self.ending.is_some() || !matches!(self.whereabouts, Whereabouts::Here) {
             return u64::MAX;
         }
         let linger = Duration::from_secs(linger_secs);
@@ -269,7 +270,7 @@ impl Run<'_> {
             }
             Whereabouts::Leaving(Some(_)) => self.whereabouts = Whereabouts::Leaving(None),
             Whereabouts::Away(_) => self.link.say(Stage::Suspended { of: self.now_for }),
-            Whereabouts::Here | Whereabouts::Leaving(None) | Whereabouts::Returning => {}
+            Whereabouts::Here | Whereabouts::Leaving(None) | Whereabouts::Returning { .. } => {}
         }
     }
 
@@ -277,17 +278,25 @@ impl Run<'_> {
     fn resume(&mut self, now_for: LeaseId) {
         match std::mem::take(&mut self.whereabouts) {
             Whereabouts::Away(away) if self.ending.is_none() => {
+                let anew = self.now_for != now_for;
                 self.now_for = now_for;
-                self.whereabouts = Whereabouts::Returning;
-                suspend::come_back(away, everything, self.happened.clone());
+                self.come_back(away, anew);
             }
             Whereabouts::Leaving(_) => self.whereabouts = Whereabouts::Leaving(Some(now_for)),
             Whereabouts::Here => {
                 self.now_for = now_for;
                 self.link.say(Stage::Running);
             }
-            other @ (Whereabouts::Away(_) | Whereabouts::Returning) => self.whereabouts = other,
+            other @ (Whereabouts::Away(_) | Whereabouts::Returning { .. }) => {
+                self.whereabouts = other;
+            }
         }
+    }
+
+    fn come_back(&mut self, away: Away, anew: bool) {
+        let _ = std::fs::remove_file(self.inside.folder.suspended());
+        self.whereabouts = Whereabouts::Returning { anew };
+        suspend::come_back(away, everything, self.happened.clone());
     }
 
     fn left_gpus(&mut self, left: Result<Away, String>) {
@@ -296,12 +305,16 @@ impl Run<'_> {
             _ => None,
         };
         match left {
+            // Their end came first: it is not to be slept through.
+            Ok(away) if self.left || self.ending.is_some() => self.come_back(away, false),
             Ok(away) => {
                 self.whereabouts = Whereabouts::Away(away);
-                match back_for {
-                    Some(now_for) => self.resume(now_for),
-                    None => self.link.say(Stage::Suspended { of: self.now_for }),
+                if let Some(now_for) = back_for {
+                    return self.resume(now_for);
                 }
+                // Only figures depend on it.
+                let _ = std::fs::write(self.inside.folder.suspended(), "");
+                self.link.say(Stage::Suspended { of: self.now_for });
             }
             Err(fault) => {
                 self.whereabouts = Whereabouts::Here;
@@ -311,11 +324,18 @@ impl Run<'_> {
     }
 
     fn is_back(&mut self, back: Result<(), String>) {
-        self.whereabouts = Whereabouts::Here;
+        let whereabouts = std::mem::take(&mut self.whereabouts);
         match back {
             Ok(()) => {
-                let away_ms = boot_ms().saturating_sub(self.left_at_ms);
-                self.limit_at_ms = self.limit_at_ms.map(|at_ms| at_ms.saturating_add(away_ms));
+                let (now_ms, limit_ms) = (boot_ms(), self.shim.order.limit_ms);
+                let away_ms = now_ms.saturating_sub(self.left_at_ms);
+                self.limit_at_ms = match whereabouts {
+                    // The daemon counts from the begin of each stay.
+                    Whereabouts::Returning { anew: true } => limit_at(now_ms, limit_ms),
+                    _ => self.limit_at_ms.map(|at_ms| at_ms.saturating_add(away_ms)),
+                };
+                // Nobody could attach meanwhile.
+                self.inside.console.iter().for_each(|console| console.begin_waiting_anew());
                 self.link.say(Stage::Running);
             }
             Err(fault) => {
@@ -360,6 +380,11 @@ impl Run<'_> {
         let Run { exits, interrupted, gpu_milli, .. } = self;
         Stage::Ended { exits, interrupted, gpu_milli, notes }
     }
+}
+
+/// When tasks that begin now have run for too long.
+fn limit_at(now_ms: u64, limit_ms: Option<u64>) -> Option<u64> {
+    limit_ms.map(|limit_ms| now_ms.saturating_add(limit_ms).saturating_add(LATE_MS))
 }
 
 /// All processes of the job.

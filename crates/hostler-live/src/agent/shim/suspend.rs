@@ -34,7 +34,10 @@ pub(super) enum Whereabouts {
     /// In main memory.
     Away(Away),
     /// On the way back.
-    Returning,
+    Returning {
+        /// Whether for another lease than they left for.
+        anew: bool,
+    },
 }
 
 /// Tasks that stand still.
@@ -47,11 +50,13 @@ pub(super) struct Away {
 /// Begins to suspend everything below the shim; `Happened::Left` says what came of it.
 pub(super) fn leave(family: fn() -> Vec<Process>, happened: SyncSender<Happened>) {
     thread::spawn(move || {
-        let left = move_out(&family()).map_err(|fault| fault.to_string());
-        let left = left.and_then(|away| match halt(family) {
-            Ok(()) => Ok(away),
-            Err(fault) => {
-                Err(move_back(&away.moved).err().map_or(fault, |worse| worse.to_string()))
+        let left = move_out(&family()).and_then(|away| {
+            match halt(family).and_then(|()| nothing_left(&family(), &away.moved)) {
+                Ok(()) => Ok(away),
+                Err(fault) => {
+                    let_go(&family());
+                    Err(move_back(&away.moved).err().map_or(fault, |worse| worse.to_string()))
+                }
             }
         });
         // A shim that has ended does not care.
@@ -69,12 +74,36 @@ pub(super) fn come_back(away: Away, family: fn() -> Vec<Process>, happened: Sync
 }
 
 /// Moves what all processes have on GPUs to main memory, or nothing.
-fn move_out(family: &[Process]) -> Result<Away, CudaError> {
-    let users = family.iter().map(|process| process.pid).filter(|pid| processes::holds_gpu(*pid));
-    let users: Vec<u32> = users.collect();
-    if users.is_empty() {
-        return Ok(Away { moved: users });
+fn move_out(family: &[Process]) -> Result<Away, String> {
+    let users = gpu_users(family)?;
+    if !users.is_empty() {
+        move_all(&users).map_err(|fault| fault.to_string())?;
     }
+    Ok(Away { moved: users })
+}
+
+/// Processes that have a GPU open.
+fn gpu_users(family: &[Process]) -> Result<Vec<u32>, String> {
+    let mut users = Vec::new();
+    for Process { pid, .. } in family {
+        match processes::holds_gpu(*pid) {
+            Some(true) => users.push(*pid),
+            Some(false) => {}
+            None => return Err(format!("it cannot be seen whether process {pid} uses a GPU")),
+        }
+    }
+    Ok(users)
+}
+
+/// Whoever comes next finds the GPUs empty: what was started while others moved was not moved.
+fn nothing_left(family: &[Process], moved: &[u32]) -> Result<(), String> {
+    match gpu_users(family)?.into_iter().find(|pid| !moved.contains(pid)) {
+        Some(pid) => Err(format!("process {pid} began to use a GPU meanwhile")),
+        None => Ok(()),
+    }
+}
+
+fn move_all(users: &[u32]) -> Result<(), CudaError> {
     let driver = Driver::load()?;
     // All stand still before the first one moves: they may wait for each other on the GPU.
     for (at, pid) in users.iter().enumerate() {
@@ -90,7 +119,7 @@ fn move_out(family: &[Process]) -> Result<Away, CudaError> {
             return Err(fault);
         }
     }
-    Ok(Away { moved: users })
+    Ok(())
 }
 
 fn move_back(moved: &[u32]) -> Result<(), CudaError> {
@@ -113,7 +142,6 @@ fn halt(family: fn() -> Vec<Process>) -> Result<(), String> {
         active.for_each(|process| processes::signal(process.pid, Signal::STOP));
         thread::sleep(Duration::from_millis(HALT_MS));
     }
-    let_go(&family());
     Err("its processes do not stand still".to_owned())
 }
 

@@ -103,12 +103,14 @@ impl AgentDriver {
         lease: LeaseId,
         stage: &Stage,
     ) -> bool {
-        let resumed = desk.state().leases().any(|other| other.resumes == Some(lease));
         let waits = self.suspended.get(&lease).map(|run| run.job);
         let job = waits.filter(|job| self.waits_suspended(desk, lease, *job));
         match (stage, job) {
             // An agent that was just started has not seen yet where they stand.
-            (Stage::Suspended { .. } | Stage::Starting, _) => resumed || job.is_some(),
+            (Stage::Suspended { .. } | Stage::Starting, _) => {
+                let goes_on = || desk.state().leases().any(|other| other.resumes == Some(lease));
+                job.is_some() || goes_on()
+            }
             (Stage::Ended { .. }, Some(job)) => {
                 self.suspended.remove(&lease);
                 self.fact(desk, Event::SuspendedLost { job });
