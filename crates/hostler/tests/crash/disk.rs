@@ -70,7 +70,9 @@ fn a_full_disk_of_the_daemon_refuses_jobs_and_loses_none() {
     cluster.serve();
     cluster.enrol("n0", &["--fake-gpus", "1xV100"]);
     cluster.until_up();
-    let running = cluster.submit(&["--gpus", "1", "--", "sh", "-c", "sleep 2; exit 6"]);
+    let (gate, script) = cluster.gate("gate");
+    let script = format!("{script}; exit 6");
+    let running = cluster.submit(&["--gpus", "1", "--", "sh", "-c", &script]);
     cluster.until(running, "running");
     disk.fill();
     // What is left of the last page may hold some more.
@@ -87,6 +89,8 @@ fn a_full_disk_of_the_daemon_refuses_jobs_and_loses_none() {
     });
     assert!(words.contains("no space left"), "the refusal says why: {words}");
     assert_eq!(cluster.daemon().exit_code(), Some(1));
+    // It ends while nobody can keep that.
+    fs::write(&gate, "").unwrap();
     let log = cluster.tail("daemon");
     assert!(log.contains("free some and start again"), "{log}");
     assert!(!log.contains("panicked"), "{log}");

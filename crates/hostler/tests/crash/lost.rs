@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use hostler_live::api::Accepted;
 use hostler_live::job::JobView;
+use serde_json::Value;
 
 use crate::harness::{Cluster, shell, wait_for};
 
@@ -35,6 +35,27 @@ fn store(cluster: &Cluster) -> PathBuf {
 
 fn log(cluster: &Cluster) -> PathBuf {
     cluster.folder().join("data/hostler.db-wal")
+}
+
+/// Waits until the note beside the store, which is written about once a second, tells of all that
+/// is in it.
+fn until_noted(cluster: &Cluster) {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let reader = rusqlite::Connection::open_with_flags(store(cluster), flags).unwrap();
+    let last = reader.query_row("SELECT MAX(number) FROM log", [], |row| row.get(0));
+    let last: i64 = last.unwrap();
+    drop(reader);
+    let note = cluster.folder().join("data/hostler.mark");
+    wait_for("the note", || {
+        let note: Value = serde_json::from_slice(&fs::read(&note).ok()?).ok()?;
+        (note["record"].as_i64()? >= last).then_some(())
+    });
+}
+
+/// How often a daemon said that it serves.
+fn served(cluster: &Cluster) -> usize {
+    let log = fs::read_to_string(cluster.folder().join("daemon.log")).unwrap();
+    log.matches("serving url").count()
 }
 
 fn is_there(cluster: &Cluster, job: u32) -> bool {
@@ -98,8 +119,7 @@ fn a_write_ahead_log_that_was_deleted_is_noticed_before_and_after_its_first_merg
     let mut cluster = killed_with(&[], JOBS_OF_A_MERGE);
     cluster.serve();
     submit(&cluster, 20);
-    // The note beside the store is written about once a second.
-    std::thread::sleep(Duration::from_secs(3));
+    until_noted(&cluster);
     cluster.kill_daemon();
     fs::remove_file(log(&cluster)).unwrap();
     let words = refused(&mut cluster, "was acknowledged");
@@ -121,11 +141,12 @@ fn garbage_in_the_middle_of_the_write_ahead_log_is_told() {
     refused(&mut cluster, "in the middle");
     // Asked for explicitly, it begins anew and keeps what is left.
     cluster.options.push("--new-store".to_owned());
+    let before = served(&cluster);
     cluster.spawn_daemon();
     let token = cluster.folder().join("data/admin-token");
     let aside = cluster.folder().join("data/lost-1");
     // The token is kept before the store knows it: whoever is killed in between makes another.
-    let serves = |cluster: &Cluster| cluster.tail("daemon").matches("serving").count() > 1;
+    let serves = |cluster: &Cluster| served(cluster) == before + 1;
     let begun = |cluster: &Cluster| aside.exists() && token.exists() && serves(cluster);
     wait_for("a first start", || begun(&cluster).then_some(()));
     assert_eq!(fs::read(aside.join("hostler.db-wal")).unwrap(), bytes);
@@ -134,8 +155,10 @@ fn garbage_in_the_middle_of_the_write_ahead_log_is_told() {
     // The same words do nothing to a store that is sound.
     let made = fs::read_to_string(&token).unwrap();
     cluster.spawn_daemon();
-    std::thread::sleep(Duration::from_secs(2));
-    assert!(!cluster.daemon().has_ended(), "{}", cluster.tail("daemon"));
+    wait_for("another start", || {
+        assert!(!cluster.daemon().has_ended(), "{}", cluster.tail("daemon"));
+        (served(&cluster) == before + 2).then_some(())
+    });
     assert_eq!(fs::read_to_string(&token).unwrap(), made);
     assert!(!cluster.folder().join("data/lost-2").exists());
 }

@@ -165,6 +165,13 @@ impl Cluster {
         self.folder.path().join("notes")
     }
 
+    /// A file that is not there yet, and a script for jobs that goes on until it is.
+    pub fn gate(&self, name: &str) -> (PathBuf, String) {
+        let gate = self.notes().join(name);
+        let script = format!("while [ ! -e {} ]; do sleep 0.05; done", gate.display());
+        (gate, script)
+    }
+
     /// Listens somewhere else than on a free port of loopback.
     pub fn listen(&mut self, address: &str) {
         address.clone_into(&mut self.address);

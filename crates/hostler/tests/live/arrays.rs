@@ -102,8 +102,10 @@ fn kinds_of_dependencies_and_those_that_can_never_be_met() {
     cluster.text(&["cancel", &never]);
     cluster.until(&fails, "finished");
     cluster.until(&any, "finished");
-    let array = cluster.submit(&["--array", "3", "--", "sleep", "1"]);
+    let (gate, script) = cluster.gate("gate");
+    let array = cluster.submit(&["--array", "3", "--", "sh", "-c", &script]);
     let hopeless = cluster.submit(&["--after", &format!("failed:{array}"), "--", "true"]);
+    std::fs::write(&gate, "").unwrap();
     let view = cluster.until(&hopeless, "cancelled");
     let why = view["reason"].as_str().unwrap();
     assert!(why.contains("finished well, and this one was for the case that all fail"), "{why}");

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,13 @@ impl Cluster {
 
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// A file that is not there yet, and a script for jobs that goes on until it is.
+    pub fn gate(&self, name: &str) -> (PathBuf, String) {
+        let gate = self.folder().join(name);
+        let script = format!("while [ ! -e {} ]; do sleep 0.05; done", gate.display());
+        (gate, script)
     }
 
     /// A command that is not run yet.

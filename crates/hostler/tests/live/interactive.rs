@@ -73,8 +73,8 @@ fn a_job_has_our_terminal_with_its_size_keys_and_exit_code() {
     terminal.until("33 101\r\nvt100\r\ngpu-0-");
     terminal.resize(40, 120);
     terminal.press_until("stty size\n", "40 120");
-    terminal.press("sleep 600\n");
-    std::thread::sleep(Duration::from_millis(300));
+    terminal.press("sh -c 'echo waits-$((40+1)); exec sleep 600'\n");
+    terminal.until("waits-41");
     terminal.press("\x03");
     terminal.press_until("echo after-$((40+2))\n", "after-42");
     assert_eq!(cluster.job(&job)["state"], "running");
@@ -153,7 +153,8 @@ fn a_signal_does_not_wait_behind_input_that_nobody_reads() {
 #[test]
 fn who_leaves_finds_the_job_again() {
     let cluster = Cluster::start("2xV100");
-    let mut terminal = shell(&cluster, &["--linger", "1s"]);
+    // Nobody is attached yet when it begins: that, too, may take this long.
+    let mut terminal = shell(&cluster, &["--linger", "10s"]);
     let job = terminal.job();
     terminal.press("echo here-$((40+2))\n");
     terminal.until("here-42");
@@ -161,7 +162,7 @@ fn who_leaves_finds_the_job_again() {
     assert_eq!(terminal.code(), Some(0));
     terminal.until(&format!("`hostler attach {job}` comes back to it"));
     // Whoever leaves on purpose is not waited for.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(12));
     assert_eq!(cluster.job(&job)["state"], "running");
     let mut terminal = Terminal::start(cluster.command().args(["attach", &job]));
     terminal.until("here-42");
@@ -180,14 +181,14 @@ fn who_leaves_finds_the_job_again() {
 #[test]
 fn a_job_whose_person_vanished_ends_unless_it_is_kept() {
     let cluster = Cluster::start("2xV100");
-    let (lost, kept) = (shell(&cluster, &["--linger", "2s"]), shell(&cluster, &["--keep"]));
+    let (lost, kept) = (shell(&cluster, &["--linger", "10s"]), shell(&cluster, &["--keep"]));
     let (left, stays) = (lost.job(), kept.job());
     drop((lost, kept));
     let view = cluster.until(&left, "failed");
     let reason = view["reason"].as_str().unwrap();
     assert!(reason.contains("nobody was attached"), "{reason}");
     let over = cluster.text(&["history", &left]);
-    assert!(over.contains(": nobody was attached to it for 2 s"), "{over}");
+    assert!(over.contains(": nobody was attached to it for 10 s"), "{over}");
     assert_eq!(cluster.job(&stays)["state"], "running");
     // A shell ignores a request to end, and not a hang-up.
     let begun = Instant::now();

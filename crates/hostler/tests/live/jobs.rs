@@ -30,13 +30,15 @@ fn exit_codes_output_and_files_come_back() {
 #[test]
 fn jobs_start_in_order_and_a_crash_of_the_daemon_loses_none() {
     let mut cluster = Cluster::start("1xV100");
-    let first = cluster.submit(&["--gpus", "1", "--", "sleep", "3"]);
+    let (gate, script) = cluster.gate("gate");
+    let first = cluster.submit(&["--gpus", "1", "--", "sh", "-c", &script]);
     let second = cluster.submit(&["--gpus", "1", "--", "true"]);
     let third = cluster.submit(&["--gpus", "1", "--", "sh", "-c", "exit 4"]);
     cluster.until(&first, "running");
     let why = cluster.text(&["explain", &second]);
     assert!(why.contains("because: "), "{why}");
     cluster.crash();
+    std::fs::write(&gate, "").unwrap();
     let third = cluster.until(&third, "failed");
     let (first, second) = (cluster.job(&first), cluster.job(&second));
     assert_eq!((&first["state"], &second["state"]), (&"finished".into(), &"finished".into()));
@@ -61,7 +63,7 @@ fn a_machine_may_have_as_many_gpus_as_the_scheduler_can_count() {
 #[test]
 fn fractions_share_a_gpu_and_whole_ones_do_not() {
     let cluster = Cluster::start("1xV100");
-    let half = ["--gpus", "0.5", "--share", "willing", "--", "sleep", "60"];
+    let half = ["--gpus", "0.5", "--share", "willing", "--", "sleep", "600"];
     let (one, two) = (cluster.submit(&half), cluster.submit(&half));
     cluster.until(&one, "running");
     cluster.until(&two, "running");
@@ -139,8 +141,13 @@ fn arrays_dependencies_and_time_limits() {
     let last = (number + 2).to_string();
     cluster.until(&last, "finished");
     assert_eq!(cluster.text(&["logs", &last]), "2\n");
-    let slow = cluster.submit(&["--max-time", "1s", "--grace", "1s", "--", "sleep", "60"]);
+    // What is over cannot be waited for any more.
+    let (gate, script) = cluster.gate("gate");
+    let first = cluster.submit(&["--", "sh", "-c", &script]);
+    let limits = ["--after", &first, "--max-time", "1s", "--grace", "1s"];
+    let slow = cluster.submit(&[&limits[..], &["--", "sleep", "600"]].concat());
     let after = cluster.submit(&["--after", &slow, "--", "true"]);
+    std::fs::write(&gate, "").unwrap();
     let good = cluster.submit(&["--after", &array, "--", "true"]);
     cluster.until(&good, "finished");
     cluster.until(&slow, "timed-out");

@@ -5,11 +5,14 @@ use crate::cluster::Cluster;
 #[test]
 fn an_exported_log_is_replayed_with_the_same_decisions() {
     let mut cluster = Cluster::start("2xV100");
-    let array = cluster.submit(&["--gpus", "1", "--array", "4", "--", "sleep", "0.2"]);
+    // Nothing begins that is to be held.
+    let (gate, script) = cluster.gate("gate");
+    let array = cluster.submit(&["--gpus", "1", "--array", "4", "--", "sh", "-c", &script]);
     let after = cluster.submit(&["--gpus", "1", "--after", &array, "--", "true"]);
     let held = cluster.submit(&["--gpus", "1", "--after", &after, "--", "true"]);
     cluster.text(&["hold", &held]);
-    let cancelled = cluster.submit(&["--gpus", "2", "--", "sleep", "60"]);
+    let cancelled = cluster.submit(&["--gpus", "2", "--", "sleep", "600"]);
+    std::fs::write(&gate, "").unwrap();
     cluster.until(&after, "finished");
     cluster.until(&cancelled, "running");
     cluster.text(&["policy", "set", "sjf:estimate=median"]);
@@ -23,10 +26,11 @@ fn an_exported_log_is_replayed_with_the_same_decisions() {
         cluster.until(job, "finished");
     }
     cluster.crash();
-    // One that gives way to a shorter one.
+    // One that gives way to a shorter one, however long that takes to come.
     cluster.text(&["policy", "set", "sjf:estimate=user:preempt=true"]);
     let whole = ["--gpus", "2", "--checkpoints", "--grace", "1s", "--estimate"];
-    let long = cluster.submit(&[&whole[..], &["10h", "--", "sleep", "1"]].concat());
+    let script = "[ $HOSTLER_RESTART = 0 ] && exec sleep 600; true";
+    let long = cluster.submit(&[&whole[..], &["10h", "--", "sh", "-c", script]].concat());
     cluster.until(&long, "running");
     let short = cluster.submit(&[&whole[..], &["1s", "--", "true"]].concat());
     cluster.until(&short, "finished");
@@ -55,9 +59,11 @@ fn jobs_go_by_blended_estimates_and_the_log_tells_the_same_story() {
         cluster.until(&short, "finished");
         cluster.until(&long, "finished");
     }
-    let holds = cluster.submit(&["--gpus", "2", "--name", "holding", "--", "sleep", "1.5"]);
+    let (gate, script) = cluster.gate("gate");
+    let holds = cluster.submit(&["--gpus", "2", "--name", "holding", "--", "sh", "-c", &script]);
     cluster.until(&holds, "running");
     let (long, short) = (named("whole-epoch", "0.6"), named("quick-look", "0.1"));
+    std::fs::write(&gate, "").unwrap();
     cluster.until(&short, "finished");
     cluster.until(&long, "finished");
     cluster.text(&["log", "export", "--out", "daemon.jsonl"]);

@@ -11,7 +11,7 @@ fn quotas_holds_and_drains_are_obeyed() {
     assert_eq!((set.status.success(), String::from_utf8_lossy(&set.stderr).as_ref()), (true, ""));
     let made = cluster.run(&["tenant", "set", "nosuch"]);
     assert_eq!(String::from_utf8_lossy(&made.stderr), "made tenant nosuch\n");
-    let running = cluster.submit(&["--gpus", "1", "--", "sleep", "60"]);
+    let running = cluster.submit(&["--gpus", "1", "--", "sleep", "600"]);
     cluster.until(&running, "running");
     let over = cluster.submit(&["--gpus", "1", "--", "true"]);
     let view = cluster.until(&over, "held");

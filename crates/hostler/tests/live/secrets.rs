@@ -51,7 +51,7 @@ fn submit(access: &Access) -> Result<Value, ClientError> {
     let command = vec!["true".to_owned()];
     let request = JobRequest { command, gpus: 1.0, tasks: 1, ..JobRequest::default() };
     let mut client = Client::new(access.clone()).unwrap();
-    for _ in 0..200 {
+    for _ in 0..1200 {
         match client.post("/jobs", &request) {
             Err(ClientError::Unreachable { .. }) => {}
             answer => return answer,

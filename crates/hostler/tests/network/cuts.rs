@@ -14,18 +14,33 @@ const FENCE_SECS: u64 = 10;
 const DEAD_SECS: u64 = 17;
 
 /// A job that locks a file of its own while it runs, and writes a line every tenth of a second: its
-/// node's folder, its lease and the time in milliseconds. `$1` is the number of lines.
-fn script(folder: &Path, name: &str, lines: &str) -> String {
+/// node's folder, its lease and the time in milliseconds. It ends when it is told so.
+fn script(folder: &Path, name: &str) -> String {
     let file = folder.join(name);
     let file = file.display();
     format!(
         "exec 3> {file}.lock; flock -n 3 || echo twice >> {file}.faults
-         node=${{HOSTLER_SOCKET%/leases/*}}; lines={lines}
-         while [ $lines -gt 0 ]; do
+         node=${{HOSTLER_SOCKET%/leases/*}}
+         while :; do
              echo \"${{node##*/}} $HOSTLER_LEASE $(date +%s%3N)\" >> {file}
-             sleep 0.1; lines=$((lines - 1))
-         done; exit 5"
+             [ ! -e {file}.end ] || exit 5
+             sleep 0.1
+         done"
     )
+}
+
+/// Tells a job that it may end.
+fn end(cluster: &Cluster, name: &str) {
+    std::fs::write(cluster.notes().join(name).with_extension("end"), "").unwrap();
+}
+
+/// Waits until a stay of a job has lasted for so long.
+fn until_lasted(cluster: &Cluster, name: &str, number: usize, seconds: u64) {
+    wait_for(&format!("stay {number} of {name}"), || {
+        let stays = stays(cluster, name);
+        let (_, first, last) = stays.get(number)?;
+        (last - first >= 1000 * seconds).then_some(())
+    });
 }
 
 /// What a job wrote: for each stay the node, and the first and last time in milliseconds.
@@ -49,8 +64,8 @@ fn cluster(namespaces: &Namespaces) -> Cluster {
     namespaces.cluster(&["--fence-secs", &fence, "--dead-secs", &dead])
 }
 
-fn submit(cluster: &Cluster, name: &str, lines: &str) -> u32 {
-    let script = script(&cluster.notes(), name, lines);
+fn submit(cluster: &Cluster, name: &str) -> u32 {
+    let script = script(&cluster.notes(), name);
     let grace = ["--gpus", "1", "--grace", "1s", "--", "sh", "-c", &script];
     let job = cluster.submit(&grace);
     cluster.until(job, "running");
@@ -65,13 +80,16 @@ fn node_of(cluster: &Cluster, job: u32) -> usize {
 fn a_cut_shorter_than_the_fence_changes_nothing() {
     let Some(namespaces) = Namespaces::make() else { return };
     let cluster = cluster(&namespaces);
-    let during = submit(&cluster, "during", "15");
-    let after = submit(&cluster, "after", "120");
+    let (during, after) = (submit(&cluster, "during"), submit(&cluster, "after"));
     namespaces.connect(0, false);
     namespaces.connect(1, false);
+    end(&cluster, "during");
     sleep(Duration::from_secs(4));
     namespaces.connect(0, true);
     namespaces.connect(1, true);
+    // Longer than the fence.
+    until_lasted(&cluster, "after", 0, FENCE_SECS + 2);
+    end(&cluster, "after");
     for (job, name) in [(during, "during"), (after, "after")] {
         let view = cluster.until(job, "failed");
         assert_eq!((&view["exit_code"], &view["restarts"]), (&5.into(), &0.into()), "{view}");
@@ -84,12 +102,11 @@ fn a_cut_shorter_than_the_fence_changes_nothing() {
 fn after_a_long_cut_the_node_is_given_up_and_its_job_runs_elsewhere_once() {
     let Some(namespaces) = Namespaces::make() else { return };
     let cluster = cluster(&namespaces);
-    // The first stay would last for minutes, the next one is short.
-    let moved = submit(&cluster, "moved", "$(( HOSTLER_RESTART > 0 ? 30 : 3000 ))");
+    let moved = submit(&cluster, "moved");
     let (cut, other) = (node_of(&cluster, moved), 1 - node_of(&cluster, moved));
     let begun = Instant::now();
     namespaces.connect(cut, false);
-    let stayed = submit(&cluster, "stayed", "200");
+    let stayed = submit(&cluster, "stayed");
     assert_eq!(node_of(&cluster, stayed), other);
     wait_for("the node to be given up", || {
         (cluster.nodes()[cut]["health"] == "down").then_some(())
@@ -102,6 +119,9 @@ fn after_a_long_cut_the_node_is_given_up_and_its_job_runs_elsewhere_once() {
     let ended = now_ms() - before[0].2;
     let margin = (DEAD_SECS - FENCE_SECS) * 1000;
     assert!(ended + 1000 >= margin, "it ended only {ended} ms before the node was given up");
+    end(&cluster, "stayed");
+    until_lasted(&cluster, "moved", 1, 3);
+    end(&cluster, "moved");
     let view = cluster.until(moved, "failed");
     assert_eq!((&view["exit_code"], &view["restarts"]), (&5.into(), &1.into()), "{view}");
     namespaces.connect(cut, true);
@@ -113,8 +133,9 @@ fn after_a_long_cut_the_node_is_given_up_and_its_job_runs_elsewhere_once() {
     assert_eq!(nodes, [format!("n{cut}"), format!("n{other}")], "{all:?}");
     assert!(all[0].2 < all[1].1, "it ended here before it began there: {all:?}");
     // Both nodes take jobs again.
-    let jobs = [submit(&cluster, "first", "20"), submit(&cluster, "second", "20")];
+    let jobs = [submit(&cluster, "first"), submit(&cluster, "second")];
     assert_ne!(node_of(&cluster, jobs[0]), node_of(&cluster, jobs[1]));
+    ["first", "second"].into_iter().for_each(|name| end(&cluster, name));
     jobs.into_iter().for_each(|job| _ = cluster.until(job, "failed"));
     assert_eq!(stays(&cluster, "moved").len(), 2, "nothing more of it ran");
     drop(cluster);

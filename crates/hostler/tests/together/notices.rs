@@ -107,8 +107,11 @@ fn webhooks_are_told_what_jobs_ask_for_and_again_when_they_fail() {
     let hook = Hook::listen(&[503, 200]);
     let cluster = cluster(&hook, &[]);
     let words = ["--name", "train", "--gpus", "1", "--notify", "start,fail"];
-    let bad = cluster.submit(&[&words[..], &["--", "sh", "-c", "sleep 1; exit 3"]].concat());
+    let (gate, script) = cluster.gate("first");
+    let script = format!("{script}; exit 3");
+    let bad = cluster.submit(&[&words[..], &["--", "sh", "-c", &script]].concat());
     let (first, again) = (hook.next(), hook.next());
+    std::fs::write(&gate, "").unwrap();
     assert_eq!(first, again);
     assert_eq!((&first["event"], &first["state"]), (&"start".into(), &"running".into()));
     assert_eq!((&first["job"], &first["nodes"][0]), (&bad.into(), &"n0".into()));
@@ -124,9 +127,11 @@ fn webhooks_are_told_what_jobs_ask_for_and_again_when_they_fail() {
         cluster.until(quiet, "finished");
     }
     // What comes after a job that fails is cancelled by nobody: it fails with it.
-    let first = cluster.submit(&["--", "sh", "-c", "sleep 2; false"]);
+    let (gate, script) = cluster.gate("second");
+    let first = cluster.submit(&["--", "sh", "-c", &format!("{script}; false")]);
     let after = ["--notify", "fail", "--after", &first.to_string(), "--", "true"];
     let in_vain = cluster.submit(&after);
+    std::fs::write(&gate, "").unwrap();
     let end = hook.next();
     assert_eq!((&end["job"], &end["event"]), (&in_vain.into(), &"fail".into()));
     assert_eq!(end["state"], "cancelled");

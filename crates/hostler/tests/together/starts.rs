@@ -5,11 +5,22 @@ use crate::harness::{Cluster, processes, wait_for};
 #[test]
 fn all_tasks_are_shown_and_the_one_that_failed_first() {
     let cluster = Cluster::start(&[], &["2xV100", "2xV100"]);
-    let script = "echo out $RANK; printf 'no end'; echo err $RANK >&2; \
-                  [ $RANK != 2 ] && sleep 600; sleep 1; exit 5";
-    let job = cluster.submit(&["--gpus", "1", "--tasks", "4", "--", "sh", "-c", script]);
+    // The one that fails waits until the others have said all, and somebody hears them.
+    let (gate, wait) = cluster.gate("gate");
+    let said = cluster.notes().join("said").display().to_string();
+    let script = format!(
+        "echo out $RANK; printf 'no end'; echo err $RANK >&2; : > {said}.$RANK
+         [ $RANK != 2 ] && sleep 600
+         for rank in 0 1 3; do while [ ! -e {said}.$rank ]; do sleep 0.05; done; done
+         {wait}; exit 5"
+    );
+    let job = cluster.submit(&["--gpus", "1", "--tasks", "4", "--", "sh", "-c", &script]);
     let followed = cluster.folder().join("followed");
     let mut follower = cluster.spawn(&["logs", &job.to_string(), "-f"], &followed);
+    let heard = || std::fs::read_to_string(&followed).unwrap();
+    let hears = |rank: u32| heard().contains(&format!("{rank} | out {rank}\n"));
+    wait_for("the words of all", || (0..4).all(hears).then_some(()));
+    std::fs::write(&gate, "").unwrap();
     let view = cluster.until(job, "failed");
     assert_eq!((&view["exit_code"], &view["failed_rank"]), (&5.into(), &2.into()), "{view}");
     let job = job.to_string();
@@ -26,8 +37,7 @@ fn all_tasks_are_shown_and_the_one_that_failed_first() {
     assert_eq!(errors, "2 | err 2\n0 | err 0\n1 | err 1\n3 | err 3\n");
     assert_eq!(cluster.text(&["logs", &job, "--rank", "3", "--stderr"]), "err 3\n");
     assert_eq!(follower.exit_code(), Some(0));
-    let mut heard: Vec<String> =
-        std::fs::read_to_string(&followed).unwrap().lines().map(str::to_owned).collect();
+    let mut heard: Vec<String> = heard().lines().map(str::to_owned).collect();
     heard.sort();
     assert_eq!(heard, sorted);
     let pieces = cluster.text(&["logs", &job, "--stdout", "--json"]);

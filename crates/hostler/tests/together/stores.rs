@@ -21,12 +21,15 @@ fn the_story_on_postgresql() {
 fn a_database_server_that_crashes_stops_the_daemon_and_costs_nothing() {
     let Some(server) = Server::start() else { return };
     let mut cluster = Cluster::start(&["--store", &server.address()], &["1xV100"]);
-    let job = cluster.submit(&["--gpus", "1", "--", "sh", "-c", "sleep 2; exit 3"]);
+    let (gate, script) = cluster.gate("gate");
+    let script = format!("{script}; exit 3");
+    let job = cluster.submit(&["--gpus", "1", "--", "sh", "-c", &script]);
     cluster.until(job, "running");
     server.stop();
     let refused = cluster.run(&["submit", "--gpus", "1", "--", "true"]).unwrap_err();
     assert!(refused.contains("lost the connection"), "{refused}");
     assert_eq!(cluster.daemon().exit_code(), Some(1));
+    std::fs::write(&gate, "").unwrap();
     let words = cluster.try_serve().unwrap_err();
     assert!(words.contains("see to the database server"), "{words}");
     server.start_again();

@@ -154,6 +154,10 @@ fn wednesday(lab: &mut Lab) {
         "An array is one job many times, here two of them at once. What comes after it waits for \
          all of it.",
     );
+    // None of it is over before all is submitted.
+    for (name, _) in MACHINES {
+        lab.quietly("admin", &format!("hostler drain {name}"));
+    }
     lab.types(
         "chen",
         "hostler submit --name sweep --gpus 1 --array 1-6%2 -- sh -c 'sleep 1; \
@@ -161,6 +165,9 @@ fn wednesday(lab: &mut Lab) {
     );
     lab.types("chen", "hostler submit --name best --after over:3 -- echo the best of six");
     lab.types("chen", "hostler submit --name paper --after 3 -- echo all went well");
+    for (name, _) in MACHINES {
+        lab.quietly("admin", &format!("hostler undrain {name}"));
+    }
     lab.until("3_2", "finished");
     lab.until("9", "finished");
     lab.tell("One of them failed, so that what needs all of them can never run.");
