@@ -133,7 +133,7 @@ impl Policy for ConservativeBackfill {
         }
         if view.keeps_suspended() {
             self.agenda = Agenda::default();
-            return self.resume_first(view, plan);
+            return self.resume_first(view, &news, plan);
         }
         for (rank, placement) in self.agenda.due_now(view.now()) {
             plan.start(rank.1, placement.clone()).expect("what was planned is free");
@@ -152,7 +152,7 @@ impl Policy for ConservativeBackfill {
 impl ConservativeBackfill {
     /// Lets jobs go on that another policy suspended, and starts others in strict order: memory
     /// that is taken until somebody goes on is in no calendar.
-    fn resume_first(&self, view: &View<'_>, plan: &mut Plan<'_>) {
+    fn resume_first(&self, view: &View<'_>, news: &BacklogChanges, plan: &mut Plan<'_>) {
         for job in view.suspended() {
             if let Ok(placement) = place_job(&FirstFit, plan, &job.spec) {
                 plan.start(job.id, placement).expect("a waiting job starts on free nodes");
@@ -164,7 +164,8 @@ impl ConservativeBackfill {
                 continue;
             }
             let Ok(placement) = place_job(&FirstFit, plan, &waiting(view, id).spec) else {
-                return explain_no_capacity(plan, waiting(view, id));
+                explain_no_capacity(plan, waiting(view, id));
+                return explain_behind(view, id, news, plan);
             };
             plan.start(id, placement).expect("a waiting job starts on free nodes");
         }
@@ -244,6 +245,15 @@ impl ConservativeBackfill {
                 }
                 true => explain_no_capacity(plan, job),
             }
+        }
+    }
+}
+
+/// Tells newcomers whom they wait behind.
+fn explain_behind(view: &View<'_>, head: JobId, news: &BacklogChanges, plan: &mut Plan<'_>) {
+    for (_, id) in &news.came {
+        if waiting(view, *id).reason == Reason::New && *id != head && !plan.has_job(*id) {
+            plan.hold(*id, Reason::Behind { head });
         }
     }
 }
