@@ -20,9 +20,27 @@ use crate::units::{Mib, Milli};
 pub struct Shapes<A, R> {
     ids: BTreeMap<(Demand, A), usize>,
     shapes: Vec<Shape<A, R>>,
+    /// What each shape in use asks for at least, by GPUs: one look at all of them is a walk over
+    /// little memory.
+    glances: Vec<Glance>,
     unused: Vec<usize>,
     /// Shapes with a job that may start, each once.
     listed: Vec<usize>,
+}
+
+/// The sizes of a shape, GPUs first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Glance {
+    gpu: Milli,
+    id: usize,
+    cpu: Milli,
+    mem: Mib,
+}
+
+impl Glance {
+    fn new(id: usize, least: &Demand) -> Glance {
+        Glance { gpu: least.gpu, id, cpu: least.cpu, mem: least.mem }
+    }
 }
 
 /// Jobs whose tasks ask for the same, but for the lower digits of memory.
@@ -40,8 +58,8 @@ pub struct Shape<A, R> {
 
 impl<A, R> Default for Shapes<A, R> {
     fn default() -> Shapes<A, R> {
-        let (shapes, unused, listed) = (Vec::new(), Vec::new(), Vec::new());
-        Shapes { ids: BTreeMap::new(), shapes, unused, listed }
+        let (shapes, glances, unused, listed) = Default::default();
+        Shapes { ids: BTreeMap::new(), shapes, glances, unused, listed }
     }
 }
 
@@ -73,6 +91,9 @@ impl<A: Ord + Clone, R: Ord + Copy> Shapes<A, R> {
                 self.shapes.len() - 1
             }
         };
+        let glance = Glance::new(id, &key.0);
+        let at = self.glances.partition_point(|other| *other < glance);
+        self.glances.insert(at, glance);
         self.ids.insert(key, id);
         id
     }
@@ -89,6 +110,9 @@ impl<A: Ord + Clone, R: Ord + Copy> Shapes<A, R> {
             }
         }
         if shape.gangs.is_empty() {
+            if let Ok(at) = self.glances.binary_search(&Glance::new(id, &key.0)) {
+                self.glances.remove(at);
+            }
             self.ids.remove(&key);
             self.unused.push(id);
         }
@@ -128,19 +152,19 @@ impl<A: Ord + Clone, R: Ord + Copy> Shapes<A, R> {
     fn freed_one(&mut self, free: &Capacity, node: NodeId, may_use: &impl Fn(&A, NodeId) -> bool) {
         let end = Milli(free.largest_gpu(node).0 + 1);
         let NodeFree { cpu, mem, .. } = *free.node(node);
-        // Shapes stand in order of what they ask for, GPUs first.
-        for ((least, access), &id) in &self.ids {
-            if least.gpu >= end {
-                break;
-            }
-            if least.cpu > cpu || least.mem > mem || !may_use(access, node) {
+        let few_gpus = self.glances.partition_point(|glance| glance.gpu < end);
+        for glance in &self.glances[..few_gpus] {
+            if glance.cpu > cpu || glance.mem > mem {
                 continue;
             }
-            let gained = free.slots(node, least, u32::MAX);
+            let shape = &mut self.shapes[glance.id];
+            if !may_use(&shape.access, node) {
+                continue;
+            }
+            let gained = free.slots(node, &shape.least, u32::MAX);
             if gained > 0 {
-                let shape = &mut self.shapes[id];
                 shape.bound = shape.bound.saturating_add(gained);
-                list(shape, id, &mut self.listed);
+                list(shape, glance.id, &mut self.listed);
             }
         }
     }
@@ -221,6 +245,14 @@ impl<A: Ord + Clone, R: Ord + Copy> Shapes<A, R> {
     }
 }
 
+impl<A, R> Shape<A, R> {
+    /// Whether its smallest job may fit.
+    pub fn is_hopeful(&self) -> bool {
+        let smallest = self.gangs.first_key_value().map(|(count, _)| *count);
+        smallest.is_some_and(|count| count <= self.bound)
+    }
+}
+
 impl<A, R: Ord + Copy> Shape<A, R> {
     /// The best job of each number of tasks that may fit.
     pub fn heads(&self) -> impl Iterator<Item = (u32, R)> {
@@ -230,9 +262,7 @@ impl<A, R: Ord + Copy> Shape<A, R> {
 }
 
 fn list<A, R>(shape: &mut Shape<A, R>, id: usize, listed: &mut Vec<usize>) {
-    let smallest = shape.gangs.first_key_value().map(|(count, _)| *count);
-    let hopeful = smallest.is_some_and(|count| count <= shape.bound);
-    if hopeful && !shape.listed {
+    if shape.is_hopeful() && !shape.listed {
         shape.listed = true;
         listed.push(id);
     }

@@ -23,16 +23,21 @@ impl Capacity {
         demand: &Demand,
         most: u32,
     ) -> u32 {
+        // Most nodes that are asked about hold none, for want of cores.
+        if node.cpu < demand.cpu || node.mem < demand.mem || most == 0 {
+            return 0;
+        }
         let covers = node.features.cover(demand.needs);
         if !node.usable || !covers || !Kept::admits(node.kept, demand) {
             return 0;
         }
-        let by_cpu = per(node.cpu.0, demand.cpu.0);
-        let by_mem = per(node.mem.0, demand.mem.0);
-        let most = most.min(by_cpu).min(by_mem).min(demand.locality.tasks_per_node());
-        let unfit = demand.names_models() && !self.model_allowed(node, demand);
-        if most == 0 || unfit {
+        if demand.names_models() && !self.model_allowed(node, demand) {
             return 0;
+        }
+        let mut most = most.min(demand.locality.tasks_per_node());
+        // One fits; to know how many do takes divisions.
+        if most > 1 {
+            most = most.min(per(node.cpu.0, demand.cpu.0)).min(per(node.mem.0, demand.mem.0));
         }
         if demand.gpu.0 == 0 {
             return most;
@@ -42,7 +47,9 @@ impl Capacity {
         }
         let by_gpu = match (demand.locality, demand.gpu.is_fraction()) {
             (Locality::Island, _) => self.island_slots(node, devices, demand).max().unwrap_or(0),
+            (_, true) if most == 1 => u32::from(self.holds_fraction(node, devices, demand)),
             (_, true) => self.fraction_slots(node, devices, demand),
+            (_, false) if most == 1 => u32::from(u32::from(node.whole) >= demand.gpu.whole()),
             (_, false) => u32::from(node.whole) / demand.gpu.whole(),
         };
         most.min(by_gpu)
@@ -89,6 +96,15 @@ impl Capacity {
     /// GPU memory that each task books on a device of the node.
     fn device_mem(&self, node: &NodeFree, demand: &Demand) -> u32 {
         demand.device_mem(self.size_of_class(node.class).mem).0
+    }
+
+    /// Whether a device of the node holds a task that asks for a part of one.
+    fn holds_fraction(&self, node: &NodeFree, devices: &[DeviceFree], demand: &Demand) -> bool {
+        let mem = self.device_mem(node, demand);
+        devices.iter().any(|device| {
+            let fits = u32::from(device.compute) >= demand.gpu.0 && device.mem >= mem;
+            fits && device.layout == Layout::Shared
+        })
     }
 
     fn fraction_slots(&self, node: &NodeFree, devices: &[DeviceFree], demand: &Demand) -> u32 {

@@ -90,7 +90,7 @@ impl ClassIndex {
         if node.rest > 0 {
             self.rests[usize::from(node.rest / REST_STEP)][cores].insert(id);
         }
-        self.open += open(node, devices);
+        self.open += open(node);
         let counts = &mut self.counts[cores];
         counts.nodes += 1;
         counts.whole_devices += u32::from(node.whole);
@@ -105,7 +105,7 @@ impl ClassIndex {
         if node.rest > 0 {
             self.rests[usize::from(node.rest / REST_STEP)][cores].remove(id);
         }
-        self.open -= open(node, devices);
+        self.open -= open(node);
         let counts = &mut self.counts[cores];
         counts.nodes -= 1;
         counts.whole_devices -= u32::from(node.whole);
@@ -169,11 +169,8 @@ impl ClassIndex {
 }
 
 /// What a node adds to the free compute that is open to all.
-fn open(node: &NodeFree, devices: &[DeviceFree]) -> u64 {
-    match node.kept {
-        None => devices.iter().map(|device| u64::from(device.compute)).sum(),
-        Some(_) => 0,
-    }
+fn open(node: &NodeFree) -> u64 {
+    if node.kept.is_none() { u64::from(node.compute) } else { 0 }
 }
 
 fn visit_sets(

@@ -29,6 +29,8 @@ pub struct Capacity {
     sizes: Vec<(Milli, Mib)>,
     devices: Vec<DeviceFree>,
     classes: Vec<ClassIndex>,
+    /// What all nodes of a class have and have free, by class.
+    totals: Vec<ClassTotals>,
     /// GPU classes from low to high tier; the class without GPUs first.
     by_tier: Vec<u8>,
     models: Vec<ModelSize>,
@@ -44,11 +46,12 @@ impl Clone for Capacity {
     /// Uses the memory that it has: much cheaper than a copy into fresh memory, because the index
     /// is many small sets.
     fn clone_from(&mut self, source: &Capacity) {
-        let Capacity { nodes, sizes, devices, classes, by_tier, models } = source;
+        let Capacity { nodes, sizes, devices, classes, totals, by_tier, models } = source;
         self.nodes.clone_from(nodes);
         self.sizes.clone_from(sizes);
         self.devices.clone_from(devices);
         self.classes.clone_from(classes);
+        self.totals.clone_from(totals);
         self.by_tier.clone_from(by_tier);
         self.models.clone_from(models);
     }
@@ -59,6 +62,20 @@ struct ModelSize {
     mem: Mib,
     mig_slices: u32,
     tier: u32,
+}
+
+/// What the nodes of a class have and have free, whether they take jobs or not: compute of their
+/// devices and cores, in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassTotals {
+    /// Compute in all.
+    pub gpu: u64,
+    /// Compute that is free.
+    pub gpu_free: u64,
+    /// Cores in all.
+    pub cpu: u64,
+    /// Cores that are free.
+    pub cpu_free: u64,
 }
 
 /// Free resources of one node.
@@ -76,6 +93,8 @@ pub struct NodeFree {
     pub kept: Option<Kept>,
     /// Largest free part of a device that somebody holds a part of, in thousandths.
     rest: u16,
+    /// Free compute of all its devices.
+    compute: u32,
     class: u8,
     device_count: u8,
     island_gpus: u8,
@@ -141,9 +160,15 @@ impl DeviceFree {
 impl NodeFree {
     /// Counts again what its devices have free.
     fn recount(&mut self, devices: &[DeviceFree]) {
-        self.whole = devices.iter().filter(|device| device.is_whole()).count() as u8;
-        let touched = devices.iter().filter(|device| device.is_touched());
-        self.rest = touched.map(|device| device.compute).max().unwrap_or(0);
+        (self.whole, self.rest, self.compute) = (0, 0, 0);
+        for device in devices {
+            self.compute += u32::from(device.compute);
+            if device.is_whole() {
+                self.whole += 1;
+            } else if device.is_touched() {
+                self.rest = self.rest.max(device.compute);
+            }
+        }
     }
 }
 
@@ -169,6 +194,7 @@ impl Capacity {
         let size = ModelSize { mem: model.mem, mig_slices: model.mig_slices, tier: model.tier };
         self.models.push(size);
         self.classes.resize_with(self.models.len() + 1, ClassIndex::default);
+        self.totals.resize(self.models.len() + 1, ClassTotals::default());
         let mut by_tier: Vec<u8> = (0..=self.models.len() as u8).collect();
         by_tier.sort_by_key(|&class| match class {
             0 => (0, 0),
@@ -180,6 +206,7 @@ impl Capacity {
     pub(crate) fn add_node(&mut self, node: &Node) {
         if self.classes.is_empty() {
             self.classes.push(ClassIndex::default());
+            self.totals.push(ClassTotals::default());
             self.by_tier.push(0);
         }
         assert_eq!(node.first_device.index(), self.devices.len(), "devices are numbered in order");
@@ -197,6 +224,10 @@ impl Capacity {
         };
         self.devices.extend(std::iter::repeat_n(device, node.spec.gpus as usize));
         self.sizes.push((node.spec.cpu, node.spec.mem));
+        let totals = &mut self.totals[usize::from(class)];
+        let (gpu, cpu) = (u64::from(node.spec.gpus) * 1000, u64::from(node.spec.cpu.0));
+        (totals.gpu, totals.gpu_free) = (totals.gpu + gpu, totals.gpu_free + gpu);
+        (totals.cpu, totals.cpu_free) = (totals.cpu + cpu, totals.cpu_free + cpu);
         self.nodes.push(NodeFree {
             cpu: node.spec.cpu,
             mem: node.spec.mem,
@@ -204,6 +235,7 @@ impl Capacity {
             usable: false,
             kept: node.kept,
             rest: 0,
+            compute: 0,
             class,
             device_count: node.spec.gpus as u8,
             island_gpus: node.spec.island_gpus as u8,
@@ -211,6 +243,7 @@ impl Capacity {
             rack: node.spec.rack,
             features: node.spec.features,
         });
+        self.list(node.id);
         self.set_usable(node.id, node.usable());
     }
 
@@ -289,7 +322,13 @@ impl Capacity {
 
     /// Free compute on the devices of a node, over all of them.
     pub fn gpu_free(&self, id: NodeId) -> Milli {
-        Milli(self.devices_of(id).iter().map(|device| u32::from(device.compute)).sum())
+        Milli(self.nodes[id.index()].compute)
+    }
+
+    /// What all nodes with GPUs of a model, or without GPUs, have and have free.
+    pub fn totals(&self, model: Option<ModelId>) -> ClassTotals {
+        let class = model.map_or(0, |model| model.index() + 1);
+        self.totals.get(class).copied().unwrap_or_default()
     }
 
     /// Free compute on GPUs of a model, on nodes that take jobs and are kept for none.
@@ -357,6 +396,10 @@ impl Capacity {
             let free = &mut self.nodes[part.node.index()];
             free.cpu -= part.cpu;
             free.mem.0 -= part.mem.0;
+            let compute = self.compute_of(part);
+            let totals = &mut self.totals[usize::from(node.class)];
+            totals.gpu_free -= compute;
+            totals.cpu_free -= u64::from(part.cpu.0);
         }
         self.list(part.node);
         refused
@@ -371,7 +414,17 @@ impl Capacity {
         let free = &mut self.nodes[part.node.index()];
         free.cpu += part.cpu;
         free.mem.0 += part.mem.0;
+        let class = usize::from(free.class);
+        let compute = self.compute_of(part);
+        self.totals[class].gpu_free += compute;
+        self.totals[class].cpu_free += u64::from(part.cpu.0);
         self.list(part.node);
+    }
+
+    /// Compute that a part books on its devices.
+    fn compute_of(&self, part: &Part) -> u64 {
+        let slices = self.size_on(part.node).mig_slices;
+        part.slices.iter().map(|slice| u64::from(slice.share.compute(slices).0)).sum()
     }
 
     fn book_slices(&mut self, node: &NodeFree, slices: &[Slice]) -> Result<(), Refusal> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Capacity, Walk};
-use crate::id::{ModelSet, NodeId};
+use crate::id::{ModelId, ModelSet, NodeId};
 use crate::job::{Demand, Models};
 use crate::placement::Part;
 use crate::units::Milli;
@@ -74,6 +74,27 @@ impl Capacity {
                 classes.copied().any(|class| self.visit_class(walk, class, demand, &mut each));
             }
         }
+    }
+
+    /// Visits nodes with GPUs of a model, or without GPUs, that may hold a task of `demand`, each
+    /// once and in no order that matters, until `visit` says stop; tells whether it did.
+    pub fn visit_on(
+        &self,
+        model: Option<ModelId>,
+        demand: &Demand,
+        mut visit: impl FnMut(NodeId) -> bool,
+    ) -> bool {
+        if let Some(pinned) = &demand.pinned {
+            let mut parts = pinned.iter().filter(|part| self.model(part.node) == model);
+            return parts.any(|part| visit(part.node));
+        }
+        let mut each = |id: u32| visit(NodeId(id));
+        let class = model.map_or(0, |model| model.0 as u8 + 1);
+        if demand.gpu.0 > 0 {
+            return self.visit_class(Walk::Tightest, class, demand, &mut each);
+        }
+        let index = self.classes.get(usize::from(class));
+        index.is_some_and(|index| index.visit_levels(Walk::Tightest, 0, demand.cpu, &mut each))
     }
 
     fn visit_class(
@@ -147,5 +168,5 @@ impl Capacity {
 }
 
 fn class_in(allowed: ModelSet, class: u8) -> bool {
-    class > 0 && allowed.contains(crate::id::ModelId(u32::from(class) - 1))
+    class > 0 && allowed.contains(ModelId(u32::from(class) - 1))
 }

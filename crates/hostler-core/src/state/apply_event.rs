@@ -354,7 +354,7 @@ impl ClusterState {
         if before.measured.alone() == after.measured.alone() {
             return;
         }
-        for job in self.jobs.iter_mut().filter(|job| job.spec.profile == Some(key)) {
+        for job in self.jobs.values_mut().filter(|job| job.spec.profile == Some(key)) {
             let gpus = job.spec.gpus();
             let (old, new) = (before.reference(gpus), after.reference(gpus));
             if old == new || old == Pace::ZERO || new == Pace::ZERO {

@@ -83,7 +83,7 @@ impl ClusterState {
     }
 
     /// Ends a lease, gives its resources back and accounts for it.
-    pub(super) fn end_lease(&mut self, id: LeaseId, watch: &mut dyn Watch) -> Box<Lease> {
+    pub(super) fn end_lease(&mut self, id: LeaseId, watch: &mut dyn Watch) -> Lease {
         let lease = self.leases.remove(id.0).expect("the lease has not ended");
         self.capacity.release(&lease.placement);
         self.by_end.remove(&(lease.expected_end, id));

@@ -269,7 +269,7 @@ impl ClusterState {
         for (key, time) in credits {
             key.into_iter().for_each(|key| self.credit(key, time));
         }
-        self.leases.iter_mut().for_each(|lease| lease.settled = now);
+        self.leases.values_mut().for_each(|lease| lease.settled = now);
     }
 
     /// Puts the time of a lease that ends or moves into its account.

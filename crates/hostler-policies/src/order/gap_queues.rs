@@ -1,7 +1,7 @@
 //! Waiting jobs by what they ask for and by how long they run at least: who may fill a gap is found
 //! without a look at all who wait. No policy of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hostler_core::capacity::Capacity;
@@ -31,6 +31,9 @@ pub(super) struct GapQueues {
     /// How many tasks of each shape fit at most.
     shapes: Shapes<(), Rank>,
     lines: BTreeMap<Kind, Line>,
+    /// Shapes of which the smallest job may fit, and some of which it does not any more: bounds
+    /// rise only where something is freed, and those shapes are listed.
+    hopeful: BTreeSet<usize>,
     /// Where each job is.
     kinds: BTreeMap<Rank, Kind>,
 }
@@ -56,13 +59,16 @@ impl GapQueues {
             }
         }
         self.shapes.freed(free, &news.freed, |(), _| true);
-        self.shapes.take_listed();
+        self.hopeful.extend(self.shapes.take_listed());
+        let shapes = &self.shapes;
+        self.hopeful.retain(|shape| shapes.get(*shape).is_hopeful());
     }
 
     fn kind_of(&mut self, rank: Rank, spec: &JobSpec) -> Kind {
         match &*spec.gangs {
             [gang] => {
                 let shape = self.shapes.add(gang, (), rank);
+                self.shapes.list(shape);
                 Kind::One { shape, count: gang.count, mem: gang.demand.mem }
             }
             gangs => {
@@ -86,11 +92,14 @@ impl GapQueues {
 
     /// The first job after a rank of each kind that may fit.
     pub(super) fn heads(&self, after: Rank) -> impl Iterator<Item = (Rank, &Kind)> {
-        let hopeful = |kind: &Kind| match kind {
-            Kind::One { shape, count, .. } => self.shapes.get(*shape).bound >= *count,
-            Kind::Roles(_) => true,
+        let of_shape = |shape: &usize| {
+            let (shape, bound) = (*shape, self.shapes.get(*shape).bound);
+            let least = Kind::One { shape, count: 0, mem: Mib(0) };
+            let most = Kind::One { shape, count: bound, mem: Mib(u32::MAX) };
+            self.lines.range(least..=most)
         };
-        let lines = self.lines.iter().filter(move |(kind, _)| hopeful(kind));
+        let with_roles = self.lines.range(Kind::Roles(Arc::default())..);
+        let lines = self.hopeful.iter().flat_map(of_shape).chain(with_roles);
         lines.filter_map(move |(kind, line)| Some((line.after(after)?, kind)))
     }
 

@@ -150,7 +150,8 @@ impl<'a> HeadRoom<'a> {
 impl<'a> Slots<'a> {
     fn new(gang: &'a Gang, later: &'a mut Overlay, free: &Capacity) -> Slots<'a> {
         let mut slots = Slots { gang, later, groups: BTreeMap::new(), all_needed: false };
-        free.visit(Walk::ById, &gang.demand, |node| {
+        // In any order: nodes that it passes over hold nothing.
+        free.visit(Walk::Tightest, &gang.demand, |node| {
             let held = slots.held(free, node);
             *slots.groups.entry(slots.group_of(free, node)).or_default() += held;
             false

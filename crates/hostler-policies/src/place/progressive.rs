@@ -9,7 +9,7 @@ use hostler_core::job::Demand;
 use hostler_core::placement::Part;
 use hostler_core::stage::{Place, Shortfall};
 
-use super::scored::{Role, cheapest};
+use super::scored::{Role, cheapest_of};
 
 /// Least used GPUs first.
 pub struct Progressive;
@@ -31,7 +31,7 @@ impl Place for Progressive {
             false
         });
         let cost = |node: NodeId, tasks: u32| used_millionths(free, node, demand, tasks - 1);
-        cheapest(free, Role { gang, demand, count }, nodes.into_iter(), cost)
+        cheapest_of(free, Role { gang, demand, count }, &nodes, cost)
     }
 }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use hostler_core::capacity::Capacity;
-use hostler_core::id::NodeId;
+use hostler_core::id::{ModelId, NodeId};
 use hostler_core::job::{Demand, Locality};
 use hostler_core::placement::Part;
 use hostler_core::stage::Shortfall;
@@ -26,25 +26,63 @@ pub(crate) struct Role<'a> {
     pub(crate) count: u32,
 }
 
-/// Places a role on some of `nodes`. `cost(node, tasks)` is what the last of `tasks` tasks costs
-/// there; equal costs go by node.
+/// Places a role on nodes with GPUs of some models, or without GPUs. `cost(node, tasks)` is what
+/// the last of `tasks` tasks costs there; equal costs go by node.
 pub(crate) fn cheapest<Cost: Ord + Copy>(
     free: &Capacity,
     role: Role<'_>,
-    nodes: impl Iterator<Item = NodeId>,
+    models: &[Option<ModelId>],
+    cost: impl Fn(NodeId, u32) -> Cost,
+) -> Result<Vec<Part>, Shortfall> {
+    let mut nodes = Vec::new();
+    let mut note = |node: NodeId| {
+        nodes.push(node);
+        false
+    };
+    models.iter().for_each(|model| _ = free.visit_on(*model, role.demand, &mut note));
+    cheapest_of(free, role, &nodes, cost)
+}
+
+/// The same on some of `nodes`.
+pub(crate) fn cheapest_of<Cost: Ord + Copy>(
+    free: &Capacity,
+    role: Role<'_>,
+    nodes: &[NodeId],
     cost: impl Fn(NodeId, u32) -> Cost,
 ) -> Result<Vec<Part>, Shortfall> {
     let Role { gang, demand, count } = role;
-    let seats = nodes.map(|node| Seat { node, tasks: free.slots(node, demand, count) });
-    let mut seats: Vec<Seat> = seats.filter(|seat| seat.tasks > 0).collect();
-    seats.sort_by_key(|seat| place_of(free, demand.locality, seat.node));
-    let together = |one: &Seat, other: &Seat| {
-        let place = |seat: &Seat| place_of(free, demand.locality, seat.node);
-        place(one) == place(other)
+    let seat = |node: &NodeId| Seat { node: *node, tasks: free.slots(*node, demand, count) };
+    let mut seats: Vec<Seat> = nodes.iter().map(seat).filter(|seat| seat.tasks > 0).collect();
+    let group = match demand.locality {
+        Locality::Any | Locality::Apart => anywhere(&seats, count),
+        Locality::Rack | Locality::Node | Locality::Island => {
+            let place = |seat: &Seat| (place_of(free, demand.locality, seat.node), seat.node);
+            seats.sort_unstable_by_key(place);
+            cheapest_group(free, demand, &seats, count, &cost)
+        }
     };
+    let chosen = divide(group?, count, cost);
+    Ok(chosen.into_iter().map(|seat| part(free, gang, demand, seat)).collect())
+}
+
+/// All seats, if they hold the tasks.
+fn anywhere(seats: &[Seat], count: u32) -> Result<&[Seat], Shortfall> {
+    let fit = seats.iter().fold(0u32, |sum, seat| sum.saturating_add(seat.tasks));
+    if fit >= count { Ok(seats) } else { Err(Shortfall { fit }) }
+}
+
+/// The seats of one place that hold the tasks: where the cheapest of them is the cheapest of all.
+fn cheapest_group<'a, Cost: Ord + Copy>(
+    free: &Capacity,
+    demand: &Demand,
+    seats: &'a [Seat],
+    count: u32,
+    cost: &impl Fn(NodeId, u32) -> Cost,
+) -> Result<&'a [Seat], Shortfall> {
+    let place = |seat: &Seat| place_of(free, demand.locality, seat.node);
     let mut fit = 0;
     let mut best: Option<(Cost, &[Seat])> = None;
-    for group in seats.chunk_by(together) {
+    for group in seats.chunk_by(|one, other| place(one) == place(other)) {
         let total = group.iter().fold(0u32, |sum, seat| sum.saturating_add(seat.tasks));
         fit = fit.max(total);
         let least = group.iter().map(|seat| cost(seat.node, 1)).min();
@@ -53,9 +91,7 @@ pub(crate) fn cheapest<Cost: Ord + Copy>(
             best = Some((least, group));
         }
     }
-    let (_, group) = best.ok_or(Shortfall { fit })?;
-    let chosen = divide(group, count, cost);
-    Ok(chosen.into_iter().map(|seat| part(free, gang, demand, seat)).collect())
+    best.map(|(_, group)| group).ok_or(Shortfall { fit })
 }
 
 /// Nodes that can work together have the same place.

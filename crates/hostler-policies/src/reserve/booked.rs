@@ -1,20 +1,15 @@
-//! How much of each class of machines is booked, during one question.
+//! How much of each class of machines is booked when a job asks.
 //!
-//! Counted over the nodes once, when the first job asks, and moved by what the plan starts. The
-//! booked part of single nodes is a matter of taste, not of this.
+//! The booked part of single nodes is a matter of taste, not of this.
 
-use std::collections::BTreeMap;
-
-use hostler_core::capacity::Capacity;
-use hostler_core::placement::Placement;
-use hostler_core::view::View;
+use hostler_core::capacity::{Capacity, ClassTotals};
 
 use super::class_access::{Class, Fleet};
 
 /// Sizes and free parts by class.
 #[derive(Default)]
 pub(super) struct Booked {
-    classes: BTreeMap<Class, Sums>,
+    classes: Vec<(Class, Sums)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -31,36 +26,20 @@ struct Sum {
 }
 
 impl Booked {
-    /// Counts what is booked now, if nobody has.
-    pub(super) fn count(&mut self, fleet: &Fleet, free: &Capacity) {
-        if !self.classes.is_empty() {
-            return;
-        }
-        for (class, nodes) in fleet.classes() {
-            let sums = self.classes.entry(class).or_default();
-            for node in nodes {
-                sums.gpu.size += u64::from(free.gpu_size(*node).0);
-                sums.gpu.free += u64::from(free.gpu_free(*node).0);
-                sums.cpu.size += u64::from(free.size(*node).0.0);
-                sums.cpu.free += u64::from(free.node(*node).cpu.0);
-            }
-        }
-    }
-
-    /// Takes in a placement that was booked after the count.
-    pub(super) fn take(&mut self, view: &View<'_>, placement: &Placement) {
-        for part in &placement.parts {
-            let class = view.node(part.node).and_then(|node| node.spec.gpu_model);
-            let Some(sums) = self.classes.get_mut(&class) else { continue };
-            let gpu = u64::from(view.gpu_of(part).0);
-            sums.gpu.free = sums.gpu.free.saturating_sub(gpu);
-            sums.cpu.free = sums.cpu.free.saturating_sub(u64::from(part.cpu.0));
-        }
+    /// What is booked now.
+    pub(super) fn of(fleet: &Fleet, free: &Capacity) -> Booked {
+        let sums = |class: Class| {
+            let ClassTotals { gpu, gpu_free, cpu, cpu_free } = free.totals(class);
+            let (gpu, cpu) = (Sum { size: gpu, free: gpu_free }, Sum { size: cpu, free: cpu_free });
+            Sums { gpu, cpu }
+        };
+        Booked { classes: fleet.classes().map(|class| (class, sums(class))).collect() }
     }
 
     /// Booked part of a class, in thousandths: GPUs and cores by weight.
     pub(super) fn thousandths(&self, class: Class, [gpu, cpu]: [u64; 2]) -> u64 {
-        let sums = self.classes.get(&class).copied().unwrap_or_default();
+        let sums = self.classes.iter().find(|(known, _)| *known == class);
+        let sums = sums.map_or_else(Sums::default, |(_, sums)| *sums);
         let parts = [(sums.gpu.booked(), gpu), (sums.cpu.booked(), cpu)];
         let known = parts.iter().filter_map(|(part, weight)| Some((part.as_ref()?, weight)));
         let (sum, weights) = known
@@ -70,7 +49,7 @@ impl Booked {
 
     /// Whether the top class can give so much away and keep `part` of its GPUs free.
     pub(super) fn can_spare(&self, fleet: &Fleet, gpu_milli: u64, part: f64) -> bool {
-        let top = self.classes.iter().filter(|(class, _)| fleet.is_top(**class));
+        let top = self.classes.iter().filter(|(class, _)| fleet.is_top(*class));
         let (size, free) = top
             .fold((0, 0), |(size, free), (_, sums)| (size + sums.gpu.size, free + sums.gpu.free));
         free.saturating_sub(gpu_milli) as f64 >= part * size as f64

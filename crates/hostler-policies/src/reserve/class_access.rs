@@ -7,11 +7,11 @@
 //! here.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hostler_core::admit::EmptyCluster;
-use hostler_core::id::{ModelId, ModelSet, NodeId};
+use hostler_core::id::{ModelId, ModelSet};
 use hostler_core::job::{Demand, Job, JobSpec, Models};
 use hostler_core::policy::SettingType;
 use hostler_core::profile::Profile;
@@ -97,7 +97,7 @@ pub(super) struct Rules {
 #[derive(Default)]
 pub(super) struct Fleet {
     pub(super) empty_cluster: EmptyCluster,
-    nodes: BTreeMap<Class, Vec<NodeId>>,
+    classes: BTreeSet<Class>,
     count: usize,
     top: ModelSet,
 }
@@ -108,11 +108,9 @@ impl Fleet {
         self.empty_cluster.refresh(view);
         // Nodes are never forgotten, so a number that did not change says that nothing did.
         let added = view.nodes().get(self.count..).unwrap_or_default();
-        for node in added {
-            self.nodes.entry(node.spec.gpu_model).or_default().push(node.id);
-        }
+        self.classes.extend(added.iter().map(|node| node.spec.gpu_model));
         self.count = view.nodes().len();
-        let models = || self.nodes.keys().flatten().copied();
+        let models = || self.classes.iter().flatten().copied();
         let tier = |model: ModelId| tier_of(view, model);
         let highest = models().map(tier).max();
         let top = models().filter(|model| Some(tier(*model)) == highest);
@@ -120,14 +118,9 @@ impl Fleet {
         !added.is_empty()
     }
 
-    /// The nodes of a class, by id.
-    pub(super) fn nodes(&self, class: Class) -> &[NodeId] {
-        self.nodes.get(&class).map_or(&[], Vec::as_slice)
-    }
-
-    /// The classes with their nodes.
-    pub(super) fn classes(&self) -> impl Iterator<Item = (Class, &[NodeId])> {
-        self.nodes.iter().map(|(class, nodes)| (*class, nodes.as_slice()))
+    /// The classes that there are nodes of.
+    pub(super) fn classes(&self) -> impl Iterator<Item = Class> {
+        self.classes.iter().copied()
     }
 
     /// Whether a class is the top one, or one of several.
@@ -137,8 +130,7 @@ impl Fleet {
 
     /// Classes of which an empty node holds a task.
     fn feasible(&self, view: &View<'_>, demand: &Demand) -> Vec<Class> {
-        let classes = self.nodes.keys().copied();
-        classes.filter(|class| self.empty_cluster.slots_on(view, demand, *class) > 0).collect()
+        self.classes().filter(|class| self.empty_cluster.slots_on(view, demand, *class) > 0).collect()
     }
 }
 

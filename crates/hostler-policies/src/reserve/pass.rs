@@ -36,14 +36,13 @@ struct Pass<'a> {
     view: &'a View<'a>,
     /// Jobs that the plan starts or rejects.
     gone: BTreeSet<JobId>,
-    booked: Booked,
 }
 
 impl Policy for Reserving {
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
         let grew = self.fleet.refresh(view);
         let mut news = self.queue.sync(view, &self.fleet, &self.rules, grew);
-        let mut pass = Pass { view, gone: BTreeSet::new(), booked: Booked::default() };
+        let mut pass = Pass { view, gone: BTreeSet::new() };
         self.turn_away(&mut pass, &mut news, plan);
         match self.head {
             Head::Blocks => self.strict(&mut pass, &news, plan),
@@ -128,7 +127,7 @@ impl Reserving {
             return None;
         }
         let role = Role { gang: 0, demand: &shape.least, count };
-        let room = room(&self.fleet, plan.free(), role, &shape.access.classes);
+        let room = room(plan.free(), role, &shape.access.classes);
         if room < count {
             shape.bound = room;
             return None;
@@ -149,21 +148,20 @@ impl Reserving {
         if !may_fit(plan.free(), spec) {
             return false;
         }
-        let booked = &mut pass.booked;
-        if terms.ask_what_is_booked() {
-            booked.count(&self.fleet, plan.free());
-        }
+        let booked = match terms.ask_what_is_booked() {
+            true => Booked::of(&self.fleet, plan.free()),
+            false => Booked::default(),
+        };
         let spared = || booked.can_spare(&self.fleet, spec.gpu_milli(), self.rules.part);
         let kept = terms.kept.as_ref().filter(|_| !spared());
         let plans = kept.map_or(&terms.plans, |kept| &kept.plans);
-        let mut placed = place_job(&*self.costs, &self.fleet, booked, plan, spec, plans);
+        let mut placed = place_job(&*self.costs, &self.fleet, &booked, plan, spec, plans);
         if placed.is_err() && spec.gangs.len() > 1 && kept.is_none() {
             // Roles that take each other's room by cost may fit together by the rule that said
             // that the job can run here at all.
             placed = stage::place_job(&BestFit, plan, spec);
         }
         let Ok(placement) = placed else { return false };
-        booked.take(pass.view, &placement);
         plan.start(id, placement).expect("a waiting job starts on free nodes");
         pass.gone.insert(id);
         true

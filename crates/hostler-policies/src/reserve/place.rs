@@ -61,11 +61,10 @@ fn place_role(
     let cost = |node: NodeId, tasks: u32| {
         costs.cost(free, &Candidate { node, demand: role.demand, tasks, high: plan.high })
     };
-    let nodes = |class| fleet.nodes(class).iter().copied();
     let classes = in_turn(fleet, booked, plan, costs.class_weights(role.demand));
     let (mut most, mut sum) = (0, 0u32);
     for class in &*classes {
-        match cheapest(free, role, nodes(*class), cost) {
+        match cheapest(free, role, &[*class], cost) {
             Ok(parts) => return Ok(parts),
             Err(Shortfall { fit }) => {
                 most = fit.max(most);
@@ -83,12 +82,8 @@ fn place_role(
         let fit = if anywhere { sum } else { most };
         return Err(Shortfall { fit });
     }
-    let position = |node: NodeId| {
-        let holds = |class| fleet.nodes(class).binary_search(&node).is_ok();
-        classes.iter().position(|class| holds(*class))
-    };
-    let all = classes.iter().flat_map(|class| nodes(*class));
-    cheapest(free, role, all, |node, tasks| (position(node), cost(node, tasks)))
+    let position = |node: NodeId| classes.iter().position(|class| *class == free.model(node));
+    cheapest(free, role, &classes, |node, tasks| (position(node), cost(node, tasks)))
 }
 
 /// The classes of a plan in the order in which they are tried: the least booked first where the
@@ -109,28 +104,23 @@ fn in_turn<'a>(
 }
 
 /// Tasks of a role that fit, counted up to what it needs.
-pub(super) fn room(fleet: &Fleet, free: &Capacity, role: Role<'_>, classes: &[Class]) -> u32 {
+pub(super) fn room(free: &Capacity, role: Role<'_>, classes: &[Class]) -> u32 {
     let Role { demand, count, .. } = role;
-    let nodes = classes.iter().flat_map(|class| fleet.nodes(*class).iter().copied());
-    let mut slots = nodes.map(|node| (node, free.slots(node, demand, count)));
-    match demand.locality {
-        Locality::Any | Locality::Apart => {
-            let mut sum = 0;
-            // What is enough is not counted any further.
-            slots.any(|(_, tasks)| {
-                sum += tasks.min(count - sum);
-                sum >= count
-            });
-            sum
-        }
-        Locality::Rack => {
-            let mut racks: BTreeMap<u32, u32> = BTreeMap::new();
-            for (node, tasks) in slots {
+    let (mut most, mut racks) = (0u32, BTreeMap::<u32, u32>::new());
+    let mut count_node = |node: NodeId| {
+        let tasks = free.slots(node, demand, count);
+        most = match demand.locality {
+            Locality::Any | Locality::Apart => most + tasks.min(count - most),
+            Locality::Rack => {
                 let sum = racks.entry(free.rack(node)).or_default();
                 *sum = sum.saturating_add(tasks);
+                most.max(*sum)
             }
-            racks.into_values().max().unwrap_or(0)
-        }
-        Locality::Node | Locality::Island => slots.map(|(_, tasks)| tasks).max().unwrap_or(0),
-    }
+            Locality::Node | Locality::Island => most.max(tasks),
+        };
+        // What is enough is not counted any further.
+        most >= count
+    };
+    classes.iter().any(|class| free.visit_on(*class, demand, &mut count_node));
+    most
 }

@@ -9,7 +9,7 @@ use hostler_core::placement::Placement;
 use hostler_core::units::{Milli, Span};
 
 use super::queue::Coming;
-use super::stay::Doing;
+use super::stay::{Doing, Stay};
 use super::{Arrivals, Report, World};
 
 impl<Source: Arrivals> World<Source> {
@@ -92,11 +92,11 @@ impl<Source: Arrivals> World<Source> {
         }
         let (now, down) = (self.now, &self.down);
         let (mut gone, mut unsaved) = (Vec::new(), Vec::new());
-        for stay in self.stays.iter_mut() {
-            let touches = stay.placement.parts.iter().any(|part| part.node == node);
-            if !touches {
-                continue;
-            }
+        let touches =
+            |(_, stay): &(u32, &Stay)| stay.placement.parts.iter().any(|part| part.node == node);
+        let there: Vec<u32> = self.stays.numbered().filter(touches).map(|(id, _)| id).collect();
+        for id in there {
+            let stay = self.stays.get_mut(id).expect("it was there just now");
             stay.account(now);
             stay.version += 1;
             let (done, safe) = stay.done_and_safe();

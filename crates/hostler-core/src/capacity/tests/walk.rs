@@ -1,10 +1,12 @@
 //! Random bookings, step by step beside a naive book. Searches find exactly the nodes that a full
 //! scan finds, and bounds are never too low.
 
+use std::collections::BTreeSet;
+
 use super::model::Model;
-use crate::capacity::{Capacity, Overlay, Walk};
+use crate::capacity::{Capacity, ClassTotals, Overlay, Walk};
 use crate::cluster::Layout;
-use crate::id::{DeviceId, NodeId};
+use crate::id::{DeviceId, ModelId, NodeId};
 use crate::job::{Demand, Models};
 use crate::placement::Placement;
 use crate::random::Random;
@@ -150,15 +152,34 @@ impl Walker {
             let compute: u32 = node.devices.iter().map(|device| device.compute).sum();
             assert_eq!(self.free.gpu_free(id).0, compute);
         }
+        for model in self.models() {
+            let of_model = (0..7).map(NodeId).filter(|id| self.free.model(*id) == model);
+            let sums = of_model.fold(ClassTotals::default(), |sums, id| ClassTotals {
+                gpu: sums.gpu + u64::from(self.free.gpu_size(id).0),
+                gpu_free: sums.gpu_free + u64::from(self.free.gpu_free(id).0),
+                cpu: sums.cpu + u64::from(self.free.size(id).0.0),
+                cpu_free: sums.cpu_free + u64::from(self.free.node(id).cpu.0),
+            });
+            assert_eq!(self.free.totals(model), sums, "{model:?}");
+        }
         for text in DEMANDS {
             self.compare_demand(text, &asks(text).gangs[0].demand);
         }
+    }
+
+    /// The models of all nodes, each once; none for those without GPUs.
+    fn models(&self) -> BTreeSet<Option<ModelId>> {
+        (0..7).map(|id| self.free.model(NodeId(id))).collect()
     }
 
     fn compare_demand(&self, text: &str, demand: &Demand) {
         let slots: Vec<u32> = self.model.0.iter().map(|node| node.slots(demand)).collect();
         let counted = (0..7).map(|id| self.free.slots(NodeId(id), demand, u32::MAX));
         assert_eq!(counted.collect::<Vec<_>>(), slots, "{text}");
+        for most in [0, 1, 2] {
+            let capped = (0..7).map(|id| self.free.slots(NodeId(id), demand, most));
+            assert!(capped.eq(slots.iter().map(|slots| *slots.min(&most))), "{text}: {most}");
+        }
         let able: Vec<u32> = (0..7).filter(|id| slots[*id as usize] > 0).collect();
         for walk in [Walk::Tightest, Walk::Roomiest, Walk::ById] {
             let mut seen = Vec::new();
@@ -176,6 +197,16 @@ impl Walker {
             let usable = seen.iter().all(|id| self.model.0[*id as usize].usable);
             assert!(usable, "{text}: {walk:?} visits nodes that take no jobs");
         }
+        let mut found = Vec::new();
+        for model in self.models() {
+            self.free.visit_on(model, demand, |node| {
+                assert_eq!(self.free.model(node), model);
+                found.extend((slots[node.index()] > 0).then_some(node.0));
+                false
+            });
+        }
+        found.sort_unstable();
+        assert_eq!(found, able, "{text}: model by model nodes are missed or repeated");
         let all = slots.iter().fold(0u32, |sum, slots| sum.saturating_add(*slots));
         assert!(self.free.slots_bound(demand) >= all, "{text}: the bound is too low");
         assert!(self.free.may_hold(demand, all) && self.free.may_hold(demand, 0), "{text}");

@@ -58,9 +58,7 @@ impl Calendar {
         let least = if is_alone(need) { need.count } else { 1 };
         let (mut enough, mut sum, mut racks) = (false, 0, BTreeMap::new());
         self.accepted(demand, only, |nodes| {
-            let may_hold = |id: &&NodeId| {
-                self.glances[id.index()].may_hold(at, demand, least) && self.admits(**id, demand)
-            };
+            let may_hold = |id: &&NodeId| self.may_hold(**id, demand, at, least);
             enough = nodes.iter().filter(may_hold).any(|id| {
                 let slots = self.slots_at(*id, need, at, window);
                 match demand.locality {

@@ -141,6 +141,12 @@ impl Calendar {
         });
     }
 
+    /// Whether a node may hold so many tasks of a demand at a time, as far as can be told at a
+    /// glance: most hold none.
+    fn may_hold(&self, id: NodeId, demand: &Demand, at: Time, tasks: u32) -> bool {
+        self.glances[id.index()].may_hold(at, demand, tasks) && self.admits(id, demand)
+    }
+
     fn admits(&self, id: NodeId, demand: &Demand) -> bool {
         let plain = demand.window.is_none() && demand.needs.is_none() && demand.gpu_mem.0 == 0;
         plain && self.glances[id.index()].open_to_all || self.nodes[id.index()].admits(demand)

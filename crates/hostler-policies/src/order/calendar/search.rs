@@ -130,19 +130,20 @@ impl Calendar {
         at: Time,
     ) -> Option<Vec<Part>> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let Scratch { window, able, .. } = &mut scratch;
-        self.able(need.demand, only, able);
+        let window = &mut scratch.window;
         let mut seats: Vec<(NodeId, u32)> = Vec::new();
-        for id in able.iter() {
-            match self.slots_at(*id, need, at, window) {
-                0 => {}
-                all if all == need.count => {
-                    seats = vec![(*id, all)];
-                    break;
+        self.accepted(need.demand, only, |nodes| {
+            let mut nodes = nodes.iter().filter(|id| self.may_hold(**id, need.demand, at, 1));
+            nodes.any(|id| {
+                let slots = self.slots_at(*id, need, at, window);
+                let holds_all = slots == need.count;
+                if holds_all {
+                    seats.clear();
                 }
-                some => seats.push((*id, some)),
-            }
-        }
+                seats.extend((slots > 0).then_some((*id, slots)));
+                holds_all
+            })
+        });
         let seats = self.divide(seats, need);
         let parts = seats.map(|seats| {
             let part = |(id, tasks): (NodeId, u32)| {
@@ -200,9 +201,6 @@ impl Calendar {
         at: Time,
         window: &mut Window,
     ) -> u32 {
-        if !self.glances[id.index()].may_hold(at, need.demand, 1) {
-            return 0;
-        }
         let node = &self.nodes[id.index()];
         let (from, until) = (node.at(at), need.end(at));
         for step in &node.steps()[from..] {
