@@ -28,8 +28,8 @@ impl Place for Yarn {
             nodes.push((node, free.slots(node, demand, count)));
             false
         });
-        let switches = nodes.chunk_by(|one, other| free.rack(one.0) == free.rack(other.0));
-        let seats = switches.filter_map(|nodes| self.under_switch(nodes, count)).next();
+        let mut switches = nodes.chunk_by(|one, other| free.rack(one.0) == free.rack(other.0));
+        let seats = switches.find_map(|nodes| self.under_switch(nodes, count));
         // Any node on which something ends may be the one that was missing.
         let seats = seats.ok_or(Shortfall { fit: count.saturating_sub(1) })?;
         let part = |(node, tasks)| {
