@@ -36,8 +36,9 @@ pub fn def() -> PolicyDef {
 hostler_core::settings! {
     struct Config {
         /// GPU seconds by which jobs must differ to be ranked apart: the larger, the fewer jobs are
-        /// stopped and the longer newcomers wait for those that are hardly older.
-        quantum_gpu_secs: u64 = 1800,
+        /// stopped and the longer newcomers wait for those that are hardly older. A large gang must
+        /// run for longer by it than a stop and a start take, or it does nothing else.
+        quantum_gpu_secs: u64 = 14_400,
         /// Whether jobs take the place of running ones that have received more.
         preempt: bool = true,
         head: Head = Head::Skips,
