@@ -17,7 +17,8 @@ pub trait Order: Send {
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
 
     /// Whether a job that runs never ranks after what it did, but for facts that are put in the
-    /// journal. Where that is so, a pass that preempts costs what changed.
+    /// journal and at times that [`Order::changes_at`] tells. Where that is so, a pass that
+    /// preempts costs what changed.
     fn keeps_rank(&self) -> bool {
         false
     }

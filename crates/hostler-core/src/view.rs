@@ -267,16 +267,32 @@ impl<'a> View<'a> {
         self.state.solve_asked()
     }
 
-    /// GPU time that the job received up to now (device-microseconds).
+    /// GPU time that the job received up to now (device-microseconds), as its ledger would say if
+    /// it was stopped at once.
     pub fn served(&self, job: &Job) -> u64 {
         let lease = job.lease().and_then(|id| self.lease(id));
         let current = lease.map_or(0, |lease| {
-            let held = self.now().since(lease.since).0;
-            let compute: u64 =
-                lease.placement.parts.iter().map(|part| u64::from(self.gpu_of(part).0)).sum();
-            (u128::from(held) * u128::from(compute) / 1000) as u64
+            let held = u128::from(self.now().since(lease.since).0);
+            let parts = lease.placement.parts.iter().map(|part| u128::from(self.gpu_of(part).0));
+            parts.map(|compute| (held * compute / 1000) as u64).sum()
         });
         job.ledger.gpu_time() + current
+    }
+
+    /// When a job that holds GPUs will have received so much GPU time (device-microseconds), if it
+    /// keeps them; that may be over. Of one that starts just now the answer may be too early, as
+    /// nobody knows yet which part of its GPUs it gets.
+    pub fn served_at(&self, job: &Job, gpu_time: u64) -> Option<Time> {
+        let (since, compute) = match self.lease(job.lease()?) {
+            Some(lease) => {
+                let parts = lease.placement.parts.iter();
+                (lease.since, parts.map(|part| u64::from(self.gpu_of(part).0)).sum())
+            }
+            None => (self.now(), u64::from(job.spec.gpus()) * 1000),
+        };
+        let left = u128::from(gpu_time.saturating_sub(job.ledger.gpu_time()));
+        let span = (left * 1000).div_ceil(u128::from(compute).max(1));
+        (compute > 0).then(|| since + Span(span as u64))
     }
 
     /// The account that a running job's time goes to, and the time since it was last settled.

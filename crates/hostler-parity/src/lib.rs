@@ -4,8 +4,10 @@
 //! numbers that others printed. Whatever only such a comparison needs is here: production crates
 //! do not know this one.
 
+pub mod blox;
 pub mod gavel;
 mod limits;
 pub mod pai2020;
 mod self_dual;
+pub mod tiresias;
 mod twister;

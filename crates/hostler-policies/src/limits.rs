@@ -93,3 +93,6 @@ pub const ASSIGNMENT_STEPS_MAX: usize = 4_000_000_000;
 /// Costs that an assignment may look at for GPUs that are in use; with more, only those count that
 /// are free.
 pub const ASSIGNMENT_AHEAD_MAX: usize = 200_000_000;
+
+/// Queues by attained service: with more of them than that, jobs are stopped for next to nothing.
+pub const QUEUES_MAX: usize = 64;

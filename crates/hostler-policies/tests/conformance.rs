@@ -210,6 +210,13 @@ fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
             // Weighed about twice a minute.
             variants.push((def, table("fair_share_days = 0.02")));
         }
+        if has("quantum_gpu_secs") {
+            variants.push((def, table("quantum_gpu_secs = 300")));
+        }
+        if has("limits_gpu_secs") {
+            variants.push((def, table("limits_gpu_secs = [60, 300, 900]")));
+            variants.push((def, table("limits_gpu_secs = [60, 300]\npromote = 0.5")));
+        }
         if has("sharing") {
             variants.push((def, table("sharing = 'packed'")));
             variants.push((def, table("sharing = 'off'")));

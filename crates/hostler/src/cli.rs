@@ -5,6 +5,7 @@ mod images;
 mod interactive;
 mod live;
 mod notices;
+mod parity;
 mod rehearse;
 mod reservation;
 mod store;
@@ -26,6 +27,7 @@ pub use images::*;
 pub use interactive::*;
 pub use live::*;
 pub use notices::*;
+pub use parity::*;
 pub use rehearse::*;
 pub use reservation::*;
 pub use store::*;
@@ -625,151 +627,9 @@ pub struct Progress {
     pub gpu_use: Option<u32>,
 }
 
-/// Repeat a published simulator to the printed digit.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf --gpus 150")]
-pub struct Parity {
-    #[command(subcommand)]
-    pub command: ParityCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ParityCommand {
-    Gavel(Gavel),
-    Pai2020(Pai2020),
-}
-
-/// The round simulator of Gavel: shares of time on GPUs of three types.
-///
-/// It does whole steps, ends rounds with the last of them and charges nothing for preemption; the
-/// other commands do none of that.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hostler parity gavel --trace own_cont_single_80.trace --throughputs own_throughputs.json \
---cluster 4:4:4 --policy max_min_fairness_perf --json")]
-pub struct Gavel {
-    /// Trace of jobs, packed or not.
-    #[arg(long, value_name = "FILE")]
-    pub trace: PathBuf,
-    /// Table of throughputs, packed or not.
-    #[arg(long, value_name = "FILE")]
-    pub throughputs: PathBuf,
-    /// GPUs of type V100, P100 and K80.
-    #[arg(long, value_name = "V100:P100:K80", value_parser = gavel_cluster)]
-    pub cluster: [u32; 3],
-    /// Policy, as the original calls it; several give a table.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', required = true)]
-    pub policy: Vec<String>,
-    /// Seed of the order in which agnostic policies deal out GPU types.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
-    /// Dollars for a GPU hour of each type.
-    #[arg(
-        long,
-        value_name = "V100:P100:K80",
-        default_value = "0.74:0.43:0.135",
-        value_parser = gavel_prices
-    )]
-    pub prices: [f64; 3],
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-fn gavel_cluster(text: &str) -> Result<[u32; 3], String> {
-    triple(text).ok_or_else(|| "give three whole numbers, as in 12:12:12".to_owned())
-}
-
-fn gavel_prices(text: &str) -> Result<[f64; 3], String> {
-    let prices = triple(text)
-        .filter(|prices: &[f64; 3]| prices.iter().all(|price| price.is_finite() && *price > 0.0));
-    prices.ok_or_else(|| "give three numbers above 0, as in 0.74:0.43:0.135".to_owned())
-}
-
-fn triple<Value: std::str::FromStr>(text: &str) -> Option<[Value; 3]> {
-    let values: Vec<Value> =
-        text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    values.try_into().ok()
-}
-
-/// The job simulator of Alibaba's PAI trace of 2020.
-///
-/// It pools fractional GPUs, lets jobs arrive in batches and counts averages over instances; the
-/// other commands do none of that.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf --gpus 150 --json
-  hostler parity pai2020 --trace mix_gang_1k.csv.gz --policy fifo --cluster hetero --nodes pack
-  hostler parity pai2020 --trace mix_est_1k.csv.gz --policy sjf,sju,sjg,sjgg,fifo --gpus 150")]
-pub struct Pai2020 {
-    /// Table of jobs, packed or not.
-    #[arg(long, value_name = "FILE")]
-    pub trace: PathBuf,
-    /// What ranks jobs; several give a table.
-    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',', required = true)]
-    pub policy: Vec<Pai2020Policy>,
-    /// GPUs of the single pool.
-    #[arg(long, value_name = "N", default_value_t = 6500)]
-    pub gpus: u32,
-    /// Jobs that arrive at each full minute; -1 keeps the times of the table.
-    #[arg(
-        long,
-        value_name = "R",
-        default_value_t = 1000,
-        allow_negative_numbers = true,
-        value_parser = arrivals
-    )]
-    pub arrivals_per_minute: i64,
-    /// One pool of GPUs, or the nodes of the original.
-    #[arg(long, value_enum, default_value = "single")]
-    pub cluster: Pai2020Cluster,
-    /// Order in which nodes are tried.
-    #[arg(long, value_enum, default_value = "balance")]
-    pub nodes: NodeOrder,
-    /// Size of the sample that the original would draw; all jobs by default.
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<usize>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Pai2020Policy {
-    Sjf,
-    Sju,
-    Sjg,
-    Sjgg,
-    Fifo,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Pai2020Cluster {
-    Single,
-    Hetero,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum NodeOrder {
-    Pack,
-    Balance,
-}
-
 fn load(text: &str) -> Result<f64, String> {
     let load = text.parse().ok().filter(|load: &f64| load.is_finite() && *load > 0.0);
     load.ok_or_else(|| "give a number above 0".to_owned())
-}
-
-fn arrivals(text: &str) -> Result<i64, String> {
-    match text.parse() {
-        Ok(0) => Err("give 1 or more, or -1 for the times of the table".to_owned()),
-        Ok(rate) => Ok(rate),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Print completions for a shell.

@@ -137,6 +137,8 @@ impl Backlog {
 
     fn follow(&mut self, view: &View<'_>, order: &dyn Order, changes: &[Change]) -> BacklogChanges {
         let mut news = BacklogChanges::default();
+        // Before anything else: what is noted below are times to come.
+        let due = self.times.due(view.now());
         for change in changes {
             match change {
                 Change::Queued(id) => self.requeue(view, order, *id, &mut news),
@@ -144,17 +146,27 @@ impl Backlog {
                     news.left.extend(self.remove(*id));
                     self.note_time(view, order, *id);
                 }
-                Change::Ended(id) => news.ended.push(*id),
+                Change::Ended(id) => {
+                    news.ended.push(*id);
+                    self.note_time(view, order, *id);
+                }
                 Change::Freed(node) => news.freed.push(*node),
                 Change::Slipped(lease) => news.slipped.push(*lease),
-                Change::Rescheduled(lease) => news.rescheduled.push(*lease),
+                Change::Rescheduled(lease) => {
+                    news.rescheduled.push(*lease);
+                    // It may hold other GPUs than before.
+                    let job = view.lease(*lease).map(|lease| lease.job);
+                    job.into_iter().for_each(|job| self.note_time(view, order, job));
+                }
                 Change::Closed(node) => news.closed.push(*node),
             }
         }
-        for id in self.times.due(view.now()) {
-            match self.keys.contains_key(&id) {
-                true => self.requeue(view, order, id, &mut news),
-                false => self.note_time(view, order, id),
+        for id in due {
+            if self.keys.contains_key(&id) {
+                self.requeue(view, order, id, &mut news);
+            } else {
+                news.slipped.extend(view.job(id).and_then(Job::lease));
+                self.note_time(view, order, id);
             }
         }
         news.freed.sort_unstable();

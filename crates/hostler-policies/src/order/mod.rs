@@ -8,6 +8,7 @@ mod gap_queues;
 mod head_room;
 mod holders;
 mod line;
+mod queues;
 mod outlook;
 mod rank;
 mod shadow;
@@ -18,6 +19,8 @@ policies![
     conservative_backfill,
     sjf,
     srtf,
+    las,
+    tiresias,
     bounded_sjf,
     priority,
     load_balance,

@@ -1,5 +1,6 @@
 //! Schedules of small scenarios, as text.
 
+mod attained;
 mod backfill;
 mod fair;
 mod gates;

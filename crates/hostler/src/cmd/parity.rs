@@ -30,6 +30,8 @@ pub fn run(command: &ParityCommand) -> Result<()> {
     match command {
         ParityCommand::Gavel(args) => super::parity_gavel::run(args),
         ParityCommand::Pai2020(args) => pai2020(args),
+        ParityCommand::Tiresias(args) => super::parity_tiresias::run(args),
+        ParityCommand::Blox(args) => super::parity_blox::run(args),
     }
 }
 

@@ -1,0 +1,79 @@
+//! Least attained service.
+//!
+//! Ranks jobs by the GPU time that they have received, least first, in steps of a quantum: a job
+//! that runs gives way to those that wait a step or more behind it. So newcomers run at once, long
+//! jobs take turns, and nobody is stopped more often than once for each quantum that it received.
+//! Needs no estimate. Long jobs may starve while new ones keep coming.
+
+use hostler_core::job::Job;
+use hostler_core::pipeline::{HalfLifeDays, Head, Pipeline, ShareRule};
+use hostler_core::policy::PolicyDef;
+use hostler_core::stage::Order;
+use hostler_core::units::{Span, Time};
+use hostler_core::view::View;
+
+use super::rank::by_rank_if;
+use crate::place::PlaceRule;
+
+/// Least attained service.
+pub fn def() -> PolicyDef {
+    let summary = "least GPU time received first, preempting";
+    PolicyDef::new("las", summary, |config: Config| {
+        if config.quantum_gpu_secs == 0 {
+            return Err("`quantum_gpu_secs` must be at least 1".to_owned());
+        }
+        let order = BySteps { quantum: Span::from_secs(config.quantum_gpu_secs).0 };
+        let pipeline = Pipeline {
+            head: config.head,
+            preempt: by_rank_if(config.preempt),
+            sharing: config.sharing,
+            ..Pipeline::new(order, config.place.build())
+        };
+        Ok(Box::new(pipeline.with_fair_share(config.fair_share_days)))
+    })
+}
+
+hostler_core::settings! {
+    struct Config {
+        /// GPU seconds by which jobs must differ to be ranked apart: the larger, the fewer jobs are
+        /// stopped and the longer newcomers wait for those that are hardly older. A large gang must
+        /// run for longer by it than a stop and a start take, or it does nothing else.
+        quantum_gpu_secs: u64 = 14_400,
+        /// Whether jobs take the place of running ones that have received more.
+        preempt: bool = true,
+        head: Head = Head::Skips,
+        place: PlaceRule = PlaceRule::BestFit,
+        sharing: ShareRule = ShareRule::Requests,
+        fair_share_days: HalfLifeDays = HalfLifeDays::default(),
+    }
+}
+
+/// Ranks by whole quanta of GPU time (device-microseconds).
+struct BySteps {
+    quantum: u64,
+}
+
+impl BySteps {
+    fn steps(&self, view: &View<'_>, job: &Job) -> u64 {
+        view.served(job) / self.quantum
+    }
+}
+
+impl Order for BySteps {
+    fn key(&self, view: &View<'_>, job: &Job) -> i64 {
+        i64::try_from(self.steps(view, job)).unwrap_or(i64::MAX)
+    }
+
+    fn keeps_rank(&self) -> bool {
+        true
+    }
+
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
+        let next = (self.steps(view, job) + 1).saturating_mul(self.quantum);
+        view.served_at(job, next)
+    }
+}
