@@ -8,8 +8,8 @@ mod gap_queues;
 mod head_room;
 mod holders;
 mod line;
-mod queues;
 mod outlook;
+mod queues;
 mod rank;
 mod shadow;
 

@@ -130,7 +130,9 @@ impl Fleet {
 
     /// Classes of which an empty node holds a task.
     fn feasible(&self, view: &View<'_>, demand: &Demand) -> Vec<Class> {
-        self.classes().filter(|class| self.empty_cluster.slots_on(view, demand, *class) > 0).collect()
+        self.classes()
+            .filter(|class| self.empty_cluster.slots_on(view, demand, *class) > 0)
+            .collect()
     }
 }
 
