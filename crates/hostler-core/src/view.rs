@@ -292,7 +292,7 @@ impl<'a> View<'a> {
         };
         let left = u128::from(gpu_time.saturating_sub(job.ledger.gpu_time()));
         let span = (left * 1000).div_ceil(u128::from(compute).max(1));
-        (compute > 0).then(|| since + Span(span as u64))
+        (compute > 0).then(|| since + Span(u64::try_from(span).unwrap_or(u64::MAX)))
     }
 
     /// The account that a running job's time goes to, and the time since it was last settled.

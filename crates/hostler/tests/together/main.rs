@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod attained;
 mod copies;
 mod ends;
 mod gang;

@@ -4,7 +4,7 @@ use crate::harness::{Cluster, wait_for};
 
 /// Counts steps; at the signal it does one more, saves how far it is and ends. One that was saved
 /// does thirty more.
-const SCRIPT: &str = r#"
+pub const SCRIPT: &str = r#"
     saved=$HOSTLER_CHECKPOINT_DIR/step
     step=0
     [ ! -e "$saved" ] || step=$(cat "$saved")
@@ -20,6 +20,18 @@ const SCRIPT: &str = r#"
     done
     echo "done with $step"
 "#;
+
+/// Every step was done once, in order, over both stays; how many until the first ended, and in all.
+pub fn assert_in_order(text: &str) -> (usize, usize) {
+    let done: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    let count = done.len();
+    let wanted: Vec<String> = (1..=count).map(|step| step.to_string()).collect();
+    assert_eq!(done, wanted);
+    assert!(text.starts_with("0 1\n") && text.ends_with(&format!("1 {count}\n")), "{text}");
+    let saved = text.lines().filter(|line| line.starts_with("0 ")).count();
+    assert!(saved >= 5 && count == saved + 30, "{text}");
+    (saved, count)
+}
 
 #[test]
 fn a_preempted_job_saves_makes_room_and_goes_on_from_there() {
@@ -45,15 +57,7 @@ fn a_preempted_job_saves_makes_room_and_goes_on_from_there() {
     let view = cluster.until(low, "finished");
     assert!(view["ended"].as_f64() > high["ended"].as_f64(), "{view}");
     assert_eq!((&view["restarts"], &view["exit_code"]), (&1.into(), &0.into()), "{view}");
-    // Every step was done once, in order, over both stays.
-    let text = steps();
-    let done: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    let count = done.len();
-    let wanted: Vec<String> = (1..=count).map(|step| step.to_string()).collect();
-    assert_eq!(done, wanted);
-    assert!(text.starts_with("0 1\n") && text.ends_with(&format!("1 {count}\n")), "{text}");
-    let saved = text.lines().filter(|line| line.starts_with("0 ")).count();
-    assert!(saved >= 5 && count == saved + 30, "{text}");
+    let (saved, count) = assert_in_order(&steps());
     let second = format!("restart 1 from {saved}\ndone with {count}\n");
     assert_eq!(follower.exit_code(), Some(0));
     assert_eq!(heard(), format!("restart 0 from 0\n{second}"));

@@ -17,6 +17,7 @@ mod philly_table;
 mod sacct;
 mod separated;
 mod slurm_words;
+mod tiresias;
 mod values;
 mod wall_clock;
 
@@ -31,6 +32,7 @@ pub use pai_sim::{Flavour, read_pai_sim};
 pub use philly::read_philly;
 pub use philly_table::read_philly_table;
 pub use sacct::read_sacct;
+pub use tiresias::read_tiresias;
 pub use wall_clock::Zone;
 pub(super) use wall_clock::moved_origin;
 pub(crate) use wall_clock::parse_origin;
@@ -81,7 +83,7 @@ fn zone_words(options: &ImportOptions) -> String {
 }
 
 /// Every importer; detection asks them in this order.
-pub const IMPORTERS: [&Importer; 10] = [
+pub const IMPORTERS: [&Importer; 11] = [
     &native::DEF,
     &pai::DEF,
     &pai_sim::ESTIMATE,
@@ -92,6 +94,7 @@ pub const IMPORTERS: [&Importer; 10] = [
     &helios::DEF,
     &sacct::DEF,
     &gavel::DEF,
+    &tiresias::DEF,
 ];
 
 /// What an importer hands over.

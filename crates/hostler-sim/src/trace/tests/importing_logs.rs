@@ -8,7 +8,7 @@ use super::super::convert::{ConvertOptions, convert, drop_bad};
 use super::super::error::Faults;
 use super::super::import::{
     ImportOptions, Imported, Zone, importer, read_gavel, read_helios, read_helios_gpus,
-    read_openb_nodes, read_openb_pods, read_philly, read_philly_table, read_sacct,
+    read_openb_nodes, read_openb_pods, read_philly, read_philly_table, read_sacct, read_tiresias,
 };
 use super::super::read::{ReadOptions, read};
 use super::super::write::{write_jobs, write_nodes, write_tasks};
@@ -227,6 +227,16 @@ fn gpus_of_the_philly_table_are_split_over_servers_of_eight() {
         dropped 1: asks zero GPUs
     "#]],
     );
+}
+
+#[test]
+fn jobs_of_the_tiresias_simulator_are_gangs_of_single_gpus() {
+    let text = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n\
+                0,1,0,606,vgg19,164,30\n1,8,30,133,vgg11,147,23\n2,0,53,1,x,1,1\n\
+                ,2,53,1,x,1,1\n3,2,53,157,,127,26\n";
+    let reader: Reader =
+        |input, file, _, imported, faults| read_tiresias(input, file, imported, faults);
+    check(reader, ImportOptions::default(), text, expect![[""]]);
 }
 
 const HELIOS: &str = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,\

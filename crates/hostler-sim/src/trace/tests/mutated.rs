@@ -10,7 +10,7 @@ use super::super::convert::{drop_bad, shift_to_zero};
 use super::super::error::Faults;
 use super::super::import::{
     Flavour, ImportOptions, Imported, read_gavel, read_helios, read_helios_gpus, read_openb_nodes,
-    read_openb_pods, read_pai_sim, read_philly, read_philly_table, read_sacct,
+    read_openb_pods, read_pai_sim, read_philly, read_philly_table, read_sacct, read_tiresias,
 };
 use super::super::meta::Meta;
 use super::super::read::{read_instances, read_jobs, read_nodes, read_tasks};
@@ -53,9 +53,12 @@ const PAIRS: &str = "workload,other,gpu_model,steps_per_sec,other_steps_per_sec\
 const GAVEL_SPEEDS: &str = r#"{"v100": {"('a', 1)": {"null": 8.0, "('b', 1)": [6.0, 2.0]},
     "('a', 2)": {"null": 15}}, "v100_unconsolidated": {"('a', 2)": {"null": 9.5}}}"#;
 
+const TIRESIAS: &str = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n\
+                        0,1,0,606,vgg19,164,30\n1,8,30,133,vgg11,147,23\n";
+
 type Importer = fn(&mut dyn Read, &str, &ImportOptions, &mut Imported, &mut Faults);
 
-const LOGS: [(&str, Importer); 8] = [
+const LOGS: [(&str, Importer); 9] = [
     ("sn,cpu_milli,memory_mib,gpu,model\nn,1,2,8,G2\n", |input, file, _, imported, faults| {
         read_openb_nodes(input, file, imported, faults);
     }),
@@ -66,6 +69,7 @@ const LOGS: [(&str, Importer); 8] = [
     (HELIOS_GPUS, read_helios_gpus),
     (SACCT, read_sacct),
     (GAVEL, |input, file, _, imported, faults| read_gavel(input, file, imported, faults)),
+    (TIRESIAS, |input, file, _, imported, faults| read_tiresias(input, file, imported, faults)),
 ];
 
 /// What imports without a fault obeys the rules after dropping, and its tables read back.
