@@ -236,7 +236,23 @@ fn jobs_of_the_tiresias_simulator_are_gangs_of_single_gpus() {
                 ,2,53,1,x,1,1\n3,2,53,157,,127,26\n";
     let reader: Reader =
         |input, file, _, imported, faults| read_tiresias(input, file, imported, faults);
-    check(reader, ImportOptions::default(), text, expect![[""]]);
+    check(
+        reader,
+        ImportOptions::default(),
+        text,
+        expect![[r#"
+        job_id,user,group_tag,queue,priority_class,submit_ms,deadline_ms,time_limit_ms,est_ms,status_in_trace,workload,attempts
+        0,,,,,0,,,,,,
+        1,,,,,30000,,,,,,
+        3,,,,,53000,,,,,,
+        job_id,task,count,gang,min_count,max_count,gpu_milli,gpu_models,gpu_mem_mib,cpu_milli,mem_mib,duration_ms,work,model,start_ms,end_ms,placement
+        0,worker,1,0,,,1000,,,,,164000,,vgg19,,,
+        1,worker,8,1,,,1000,,,,,147000,,vgg11,,,
+        3,worker,2,1,,,1000,,,,,127000,,,,,
+        dropped 1: asks zero GPUs
+        dropped 1: job_id is missing
+    "#]],
+    );
 }
 
 const HELIOS: &str = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,\
