@@ -3,9 +3,9 @@
 //! Ranks jobs by the GPU time that they have received, least first, in steps of a quantum: a job
 //! that runs gives way to those that wait a step or more behind it. So newcomers run at once, long
 //! jobs take turns, and nobody is stopped more often than once for each quantum that it received.
-//! Whoever has received many quanta takes longer steps, of about a hundredth of all it received: the
-//! differences that matter grow with what is compared, and a job of years has a bounded number of
-//! steps. Needs no estimate. Long jobs may starve while new ones keep coming.
+//! Whoever has received many quanta takes longer steps, of about a hundredth of what it received:
+//! the differences that matter grow with what is compared, and a job of years has a bounded number
+//! of steps. Needs no estimate. Long jobs may starve while new ones keep coming.
 
 use hostler_core::job::Job;
 use hostler_core::pipeline::{HalfLifeDays, Head, Pipeline, ShareRule};

@@ -17,7 +17,7 @@ use crate::trace::table::{JobRow, OptU32, TaskRow};
 
 /// The importer of simulator traces.
 pub(super) const DEF: Importer = Importer {
-    name: "tiresias",
+    name: "tiresias-sim",
     summary: "trace of the Tiresias simulator: job_id,num_gpu,submit_time,..,model_name,duration",
     takes: &[],
     detect: |path| {

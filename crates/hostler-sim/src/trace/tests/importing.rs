@@ -173,10 +173,10 @@ fn unknown_sources_are_named() {
     let place = scratch.0.path().display().to_string();
     let message = |name| told(importer(name, &path).map(|_| ())).replace(&place, "FOLDER");
     expect![[r#"
-        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-tables, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel, tiresias
+        `FOLDER/x.csv` is in no known trace format; name one of: native, pai-tables, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel, tiresias-sim
     "#]].assert_eq(&message(None));
     expect![[r#"
-        unknown trace format `borg`; known: native, pai-tables, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel, tiresias
+        unknown trace format `borg`; known: native, pai-tables, pai-sim-estimate, pai-sim-gang, openb, philly, philly-table, helios, sacct, gavel, tiresias-sim
     "#]]
     .assert_eq(&message(Some("borg")));
 }
