@@ -5,14 +5,16 @@
 
 use crate::cluster::NodeSpec;
 use crate::event::Event;
-use crate::id::{JobId, NodeId, WindowId};
-use crate::job::{JobSpec, Models};
+use crate::id::{JobId, LeaseId, NodeId, WindowId};
+use crate::job::{JobSpec, Models, Phase};
 use crate::limits::{
     AFTER_PER_JOB_MAX, DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, JOB_NUMBER_GAP_MAX,
     LEASE_NUMBER_GAP_MAX, MODELS_MAX, NODES_MAX, TASKS_PER_JOB_MAX, WINDOWS_MAX,
 };
+use crate::placement::Placement;
 use crate::state::ClusterState;
 use crate::target::Target;
+use crate::units::Milli;
 use crate::window::Window;
 
 /// Why a fact is refused.
@@ -59,6 +61,9 @@ pub enum Refused {
     /// A profile says that a job never makes progress, or is no table.
     #[error("profile {0}: its speeds make no sense")]
     Standstill(u32),
+    /// A job was found where it cannot be: what it holds there is held by others, or it runs.
+    #[error("job {0} was found to run on what is held already")]
+    Elsewhere(u32),
     /// A job asks for something that makes no sense.
     #[error("job {job}: {fault}")]
     Job {
@@ -96,6 +101,9 @@ pub enum SpecFault {
     /// A demand claims to be of a suspended job.
     #[error("`pinned` is for suspended jobs, not for users")]
     Pinned,
+    /// Its largest tensor is larger than its model.
+    #[error("its skew is above one")]
+    Skew,
     /// It names a tenant or a GPU model that is not in the catalogue.
     #[error("it names a tenant or GPU model that nobody added")]
     Name,
@@ -125,6 +133,7 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         | Event::PowerChanged { node, .. } => known_node(state, *node),
         Event::WindowSet { window, spec } => window_set(state, *window, spec),
         Event::Submitted { job, spec } => submitted(state, *job, spec),
+        Event::Adopted { lease, job, placement, .. } => adopted(state, *lease, *job, placement),
         Event::LeasesSkipped { next } => {
             let known = state.next_lease();
             // A number far ahead would leave a hole that memory has to hold.
@@ -157,6 +166,7 @@ pub fn check(state: &ClusterState, event: &Event) -> Result<(), Refused> {
         Event::WindowEnded { .. }
         | Event::Cancelled { .. }
         | Event::HoldChanged { .. }
+        | Event::KeptBack { .. }
         | Event::Started { .. }
         | Event::StartFailed { .. }
         | Event::SuspendRefused { .. }
@@ -222,6 +232,34 @@ fn submitted(state: &ClusterState, id: JobId, spec: &JobSpec) -> Result<(), Refu
         .map_err(|fault| Refused::Job { job: id.0, fault })
 }
 
+/// A job that is found to run holds whole GPUs that nobody else holds.
+fn adopted(
+    state: &ClusterState,
+    lease: LeaseId,
+    id: JobId,
+    placement: &Placement,
+) -> Result<(), Refused> {
+    let next = state.next_lease();
+    if lease != next {
+        return Err(Refused::Order { what: "lease", id: lease.0, next: next.0 });
+    }
+    let job = state.job(id).ok_or(Refused::Unknown { what: "job", id: id.0 })?;
+    let waits = matches!(job.phase, Phase::Pending | Phase::Held) && job.parked.is_none();
+    let parts = &placement.parts;
+    let ordered = parts.windows(2).all(|pair| pair[0].node < pair[1].node);
+    if !waits || !ordered || parts.is_empty() {
+        return Err(Refused::Elsewhere(id.0));
+    }
+    for part in parts {
+        known_node(state, part.node)?;
+        let role = (part.gang as usize) < job.spec.gangs.len() && part.tasks > 0;
+        if !role || !state.capacity().is_untouched(part) {
+            return Err(Refused::Elsewhere(id.0));
+        }
+    }
+    Ok(())
+}
+
 /// A job comes after jobs that were there before it, and is no earlier than its array.
 fn check_gates(id: JobId, spec: &JobSpec) -> Result<(), SpecFault> {
     let early = spec.after.iter().all(|after| after.job < id);
@@ -248,6 +286,9 @@ pub fn check_spec(state: &ClusterState, spec: &JobSpec) -> Result<(), SpecFault>
         if !sane || range.max > TASKS_PER_JOB_MAX {
             return Err(SpecFault::Elastic);
         }
+    }
+    if spec.skew.is_some_and(|skew| skew > Milli::ONE) {
+        return Err(SpecFault::Skew);
     }
     for gang in &spec.gangs {
         let tasks = gang.count > 0 && gang.count <= TASKS_PER_JOB_MAX;

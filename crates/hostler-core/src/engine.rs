@@ -160,6 +160,12 @@ impl<Watcher: Watch> Engine<Watcher> {
         self.state = ClusterState::restore(snapshot);
     }
 
+    /// Has the policy asked before anything happens: it is another than the one that decided on
+    /// this state.
+    pub fn ask_at_once(&mut self) {
+        self.policy_due = true;
+    }
+
     /// Whether the policy has not seen all that it is to be asked about.
     pub fn is_policy_due(&self) -> bool {
         self.policy_due && !self.state.nobody_decides()

@@ -8,6 +8,7 @@ use crate::ability::Abilities;
 use crate::cluster::{GpuModel, NodeSpec, Power, Tenant};
 use crate::id::{Features, JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId, WindowId};
 use crate::job::{Estimate, JobSpec};
+use crate::placement::Placement;
 use crate::profile::Profile;
 use crate::target::Solution;
 use crate::units::{Milli, Span, Time};
@@ -129,6 +130,25 @@ pub enum Event {
         job: JobId,
         /// When it may be tried again.
         until: Time,
+    },
+    /// What runs the jobs keeps one of them back, or lets it go: it was held there, or waits for
+    /// something that only it knows.
+    KeptBack {
+        /// Its number.
+        job: JobId,
+        /// Whether it is kept back.
+        kept: bool,
+    },
+    /// A job that nobody here started was found to run: it holds what it holds.
+    Adopted {
+        /// The new lease.
+        lease: LeaseId,
+        /// The job.
+        job: JobId,
+        /// Where it runs.
+        placement: Arc<Placement>,
+        /// Reference work that it is believed to have done before it was found.
+        done: Span,
     },
     /// All tasks of a lease run.
     Started {
@@ -264,6 +284,8 @@ impl Event {
             | Event::Submitted { .. }
             | Event::Cancelled { .. }
             | Event::HoldChanged { .. }
+            | Event::KeptBack { .. }
+            | Event::Adopted { .. }
             | Event::Paused { .. }
             | Event::StartFailed { .. }
             | Event::SuspendRefused { .. }

@@ -1,6 +1,6 @@
 //! What keeps a waiting job from the policy: a person, jobs that it comes after, a start that
 //! failed just now, no node that could hold it, its tenant's quota or budget, the limit of its
-//! array, or a window that has not begun.
+//! array, a window that has not begun, or what runs the jobs.
 //!
 //! Plain data. Only `ClusterState::apply` opens and closes gates; a job behind one is held,
 //! whatever policy decides, in a simulation and on a real cluster alike.
@@ -29,11 +29,13 @@ pub enum Gate {
     Budget,
     /// The window that it runs in has not begun, or is over.
     Window,
+    /// What runs the jobs keeps it back.
+    Engine,
 }
 
 impl Gate {
     /// All of them, in order.
-    pub const ALL: [Gate; 8] = [
+    pub const ALL: [Gate; 9] = [
         Gate::Person,
         Gate::After,
         Gate::Pause,
@@ -42,9 +44,10 @@ impl Gate {
         Gate::Quota,
         Gate::Budget,
         Gate::Window,
+        Gate::Engine,
     ];
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << self as u8
     }
 }
@@ -52,7 +55,7 @@ impl Gate {
 /// A set of gates that are closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Gates(u8);
+pub struct Gates(u16);
 
 impl Gates {
     /// Whether none is closed.
@@ -80,9 +83,16 @@ impl Gates {
 
     /// Whether one is closed that does not open by others making room.
     pub(crate) fn holds_by_itself(self) -> bool {
-        [Gate::Person, Gate::After, Gate::Pause, Gate::NoNode, Gate::Budget, Gate::Window]
-            .into_iter()
-            .any(|gate| self.has(gate))
+        Gate::ALL.into_iter().any(|gate| match gate {
+            Gate::Array | Gate::Quota => false,
+            Gate::Person
+            | Gate::After
+            | Gate::Pause
+            | Gate::NoNode
+            | Gate::Budget
+            | Gate::Window
+            | Gate::Engine => self.has(gate),
+        })
     }
 }
 

@@ -55,6 +55,10 @@ pub struct JobSpec {
     pub profile: Option<ProfileKey>,
     /// Steps to do, when counted in steps.
     pub work: Option<u64>,
+    /// How much of its model its largest tensor is, in thousandths, if known: the more, the more it
+    /// loses on several nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew: Option<Milli>,
     /// Jobs that must have come so far before it may start.
     #[serde(default, skip_serializing_if = "<[After]>::is_empty")]
     pub after: Box<[After]>,
@@ -252,6 +256,9 @@ pub struct Job {
     pub spec: Arc<JobSpec>,
     /// When it was submitted.
     pub submitted: Time,
+    /// What had been summed up of other jobs by then; `ClusterState::crowd_since` tells the rest.
+    #[serde(default)]
+    pub crowd_before: u64,
     /// Where it stands.
     pub phase: Phase,
     /// What it received so far.

@@ -32,6 +32,7 @@ pub mod reason;
 pub mod record;
 pub mod registry;
 pub mod replay;
+pub mod service;
 pub mod shapes;
 pub mod solve;
 pub mod stage;

@@ -72,6 +72,14 @@ pub const JOURNAL_MAX: usize = 1 << 20;
 /// fewer may all have been unusual.
 pub const USES_SEEN_MIN: u32 = 3;
 
+/// Ends of jobs that teach how long jobs last: published distributions of service times that
+/// policies go by have as many samples. Some tenths of a MiB in a snapshot.
+pub const SERVICES_LEARNT_MAX: usize = 1024;
+
+/// Ends of jobs after which at the latest what they teach changes: an eighth of the window. Whoever
+/// ranks by it looks at every job that waits then.
+pub const SERVICE_STRIDE_MAX: u64 = 128;
+
 /// Decisions of one step per pending or running job: stop, start, hold and one to spare.
 pub const DECISIONS_PER_JOB_MAX: usize = 4;
 

@@ -55,6 +55,8 @@ pub enum Reason {
     StartFailed,
     /// A person holds it.
     Held,
+    /// What runs the jobs keeps it back.
+    KeptBack,
     /// Its next turn is in a later round.
     NotThisRound,
     /// Jobs of its tenant that were let through before take its quota.
@@ -123,6 +125,7 @@ impl Reason {
             Reason::Evicted => "its node was wanted for something else",
             Reason::StartFailed => "its start failed",
             Reason::Held => "a person holds it",
+            Reason::KeptBack => "what runs the jobs keeps it back",
             Reason::NotThisRound => "its turn is in a later round",
             Reason::OverQuota => "jobs before it take its tenant's quota",
             Reason::QuotaTooSmall => "it asks for more than its tenant's quota",
@@ -169,6 +172,7 @@ impl fmt::Display for Reason {
             }
             Reason::StartFailed => write!(f, "its start failed; it is tried again"),
             Reason::Held => write!(f, "held by a person"),
+            Reason::KeptBack => write!(f, "kept back by what runs the jobs"),
             Reason::NotThisRound => write!(f, "its turn is in a later round"),
             Reason::OverQuota => write!(f, "jobs before it take its tenant's quota"),
             Reason::QuotaTooSmall => write!(f, "it asks for more than its tenant's whole quota"),

@@ -16,16 +16,36 @@ pub trait Order: Send {
     /// [`Order::changes_at`] tells. That of a running job is looked at when it is needed.
     fn key(&self, view: &View<'_>, job: &Job) -> i64;
 
-    /// Whether a job that runs never ranks after what it did, but for facts that are put in the
-    /// journal and at times that [`Order::changes_at`] tells. Where that is so, a pass that
-    /// preempts costs what changed.
+    /// Takes in what all keys depend on, before any of them is asked for at a question; tells
+    /// which keys may be others than at the question before by that.
+    fn learn(&mut self, view: &View<'_>) -> Learnt {
+        let _ = view;
+        Learnt::Nothing
+    }
+
+    /// Whether a job that runs never ranks after what it did, or after [`Order::key_at_most`], but
+    /// for facts that are put in the journal and at times that [`Order::changes_at`] tells. Where
+    /// that is so, a pass that preempts costs what changed.
     fn keeps_rank(&self) -> bool {
         false
+    }
+
+    /// The largest key that a running job may have before a fact is put in the journal, or its time
+    /// comes. None where its key does not grow in between.
+    fn key_at_most(&self, view: &View<'_>, job: &Job) -> Option<i64> {
+        let _ = (view, job);
+        None
     }
 
     /// Whether keys change by time alone at all. Only then [`Order::changes_at`] is asked.
     fn is_timed(&self) -> bool {
         false
+    }
+
+    /// Whether the times that [`Order::changes_at`] tells are those of questions, as of this one:
+    /// they need not be while they change nothing.
+    fn wakes(&self) -> bool {
+        true
     }
 
     /// When the key of a job changes next by time alone: because it has waited, or has been served,
@@ -35,6 +55,17 @@ pub trait Order: Send {
         let _ = (view, job);
         None
     }
+}
+
+/// Which keys may be others than they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learnt {
+    /// None of them.
+    Nothing,
+    /// Those of jobs that wait.
+    Waiting,
+    /// All of them, and the times at which they change.
+    Everything,
 }
 
 /// Chooses nodes.
@@ -48,6 +79,20 @@ pub trait Place: Send {
         demand: &Demand,
         count: u32,
     ) -> Result<Vec<Part>, Shortfall>;
+
+    /// The same for a role of `spec`: where it goes may depend on what else the job says, whether
+    /// it fits may not.
+    fn choose_for(
+        &self,
+        spec: &JobSpec,
+        free: &Capacity,
+        gang: u32,
+        demand: &Demand,
+        count: u32,
+    ) -> Result<Vec<Part>, Shortfall> {
+        let _ = spec;
+        self.choose(free, gang, demand, count)
+    }
 }
 
 /// A gang that does not fit.
@@ -119,7 +164,9 @@ pub fn place_job(
     room: &mut impl Room,
     spec: &JobSpec,
 ) -> Result<Placement, Shortfall> {
-    room.try_roles(spec, &mut |free, at, gang| place.choose(free, at, &gang.demand, gang.count))
+    room.try_roles(spec, &mut |free, at, gang| {
+        place.choose_for(spec, free, at, &gang.demand, gang.count)
+    })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey, TenantId};
 use crate::job::Job;
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::Profile;
+use crate::service::Services;
 use crate::state::{ClusterState, Journal};
 use crate::target::{Account, Round, SolveRecord, Team, Turn};
 use crate::units::{Milli, Rate, Span, Time};
@@ -109,6 +110,17 @@ impl<'a> View<'a> {
         self.state.job_count()
     }
 
+    /// Jobs that were not over, summed over the life of one so far (job-microseconds); itself
+    /// counts.
+    pub fn crowd_since(&self, job: &Job) -> u64 {
+        self.state.crowd_since(job)
+    }
+
+    /// When the policy was last asked before this question.
+    pub fn asked_at(&self) -> Option<Time> {
+        self.state.asked_at()
+    }
+
     /// The least number that the next job may have.
     pub fn next_job(&self) -> JobId {
         self.state.next_job()
@@ -178,6 +190,11 @@ impl<'a> View<'a> {
     /// Compute that a part books on its GPUs; none of nodes that there are not.
     pub fn gpu_of(&self, part: &Part) -> Milli {
         self.node(part.node).map_or(Milli::ZERO, |_| self.state.gpu_of(part))
+    }
+
+    /// What the last jobs received that are over.
+    pub fn services(&self) -> &'a Services {
+        self.state.services()
     }
 
     /// Whether a stay may be ended in favour of others: a job that can neither be saved nor
@@ -271,12 +288,18 @@ impl<'a> View<'a> {
     /// it was stopped at once.
     pub fn served(&self, job: &Job) -> u64 {
         let lease = job.lease().and_then(|id| self.lease(id));
-        let current = lease.map_or(0, |lease| {
-            let held = u128::from(self.now().since(lease.since).0);
-            let parts = lease.placement.parts.iter().map(|part| u128::from(self.gpu_of(part).0));
-            parts.map(|compute| (held * compute / 1000) as u64).sum()
-        });
-        job.ledger.gpu_time() + current
+        let held = |lease: &Lease| self.gpu_time_of(lease, self.now().since(lease.since));
+        job.ledger.gpu_time() + lease.map_or(0, held)
+    }
+
+    /// GPU time of a stay that goes into loading what was saved (device-microseconds).
+    pub fn gpu_time_of_load(&self, lease: &Lease) -> u64 {
+        self.gpu_time_of(lease, lease.load)
+    }
+
+    fn gpu_time_of(&self, lease: &Lease, held: Span) -> u64 {
+        let parts = lease.placement.parts.iter().map(|part| u128::from(self.gpu_of(part).0));
+        parts.map(|compute| (u128::from(held.0) * compute / 1000) as u64).sum()
     }
 
     /// When a job that holds GPUs will have received so much GPU time (device-microseconds), if it

@@ -121,6 +121,11 @@ pub struct JobRequest {
     /// Steps that it will do in all, when it reports progress.
     #[schema(minimum = 1)]
     pub steps: Option<u64>,
+    /// How much of its model its largest tensor is, if known: the more, the more it loses on
+    /// several nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub skew: Option<f64>,
     /// Of what webhooks of the operator and `mail_to` are told.
     #[serde(skip_serializing_if = "is_default")]
     #[schema(max_items = 3)]
@@ -174,6 +179,7 @@ impl Default for JobRequest {
             checkpoints: false,
             no_suspend: false,
             steps: None,
+            skew: None,
             notify: Vec::new(),
             mail_to: String::new(),
             interactive: None,
@@ -332,6 +338,8 @@ pub enum HeldBy {
     Budget,
     /// Its reservation has not begun, or is over.
     Reservation,
+    /// The cluster manager that runs the jobs keeps it back; its reason says why.
+    Engine,
 }
 
 /// What people are told about a job.
@@ -387,6 +395,9 @@ pub struct JobView {
     /// Its starts, the newest of many, in order; not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartView>,
+    /// What the cluster manager calls it that runs it; none where agents do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_id: Option<String>,
     /// What was asked for; in lists, without the environment and the script.
     pub request: JobRequest,
 }

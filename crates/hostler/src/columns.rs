@@ -73,6 +73,26 @@ const MEASURES: &[Measure] = &[
         value: |summary| summary.avg_bounded_slowdown,
     },
     Measure {
+        key: "unfair_share",
+        label: "unfair",
+        unit: "share of jobs",
+        explanation: "Jobs that took more than 1.05 times as long as with the part of the cluster \
+                      that is due to them (finish-time fairness).",
+        better: Better::Lower,
+        format: Format::Percent,
+        value: |summary| summary.unfair_share,
+    },
+    Measure {
+        key: "fairness_p99",
+        label: "p99 FTF",
+        unit: "factor",
+        explanation: "Completion time over that with the part of the cluster that is due to a job \
+                      (finish-time fairness): ninety-nine in a hundred fared no worse.",
+        better: Better::Lower,
+        format: Format::Number,
+        value: |summary| summary.fairness_p99,
+    },
+    Measure {
         key: "gpu_utilisation",
         label: "GPU alloc",
         unit: "share of GPU time",

@@ -273,6 +273,7 @@ mod tests {
             failed_rank: None,
             failed_node: None,
             starts: Vec::new(),
+            engine_id: None,
             request: JobRequest { gpus: 1.0, ..JobRequest::default() },
         }
     }

@@ -106,6 +106,7 @@ pub fn standing(state: JobState, held_by: Option<HeldBy>) -> String {
         Some(HeldBy::Quota) => "quota",
         Some(HeldBy::Budget) => "budget",
         Some(HeldBy::Reservation) => "reservation",
+        Some(HeldBy::Engine) => "engine",
     };
     format!("{}:{by}", state_name(state))
 }

@@ -87,6 +87,32 @@ impl Capacity {
         Some(Part { gang, node: id, tasks, cpu, mem, slices })
     }
 
+    /// Devices of a node of which nobody holds a part, so many of them; none where there are fewer.
+    pub fn untouched(&self, id: NodeId, count: u32) -> Option<Vec<DeviceId>> {
+        let first = self.nodes[id.index()].first_device;
+        let devices = self.devices_of(id).iter().zip(first..);
+        let whole = devices.filter(|(device, _)| device.is_whole()).map(|(_, id)| DeviceId(id));
+        let found: Vec<DeviceId> = whole.take(count as usize).collect();
+        (found.len() == count as usize).then_some(found)
+    }
+
+    /// Whether a part asks for whole devices that nobody holds, and for cores and memory that are
+    /// free, on a node that may take new jobs or not.
+    pub(crate) fn is_untouched(&self, part: &Part) -> bool {
+        let node = &self.nodes[part.node.index()];
+        let devices = self.devices_of(part.node);
+        let whole = |slice: &Slice| {
+            let local = slice.device.0.checked_sub(node.first_device);
+            let device = local.and_then(|local| devices.get(local as usize));
+            slice.share == Share::Whole && device.is_some_and(DeviceFree::is_whole)
+        };
+        let mut ids: Vec<DeviceId> = part.slices.iter().map(|slice| slice.device).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let once = ids.len() == part.slices.len();
+        once && part.slices.iter().all(whole) && node.cpu >= part.cpu && node.mem >= part.mem
+    }
+
     fn model_allowed(&self, node: &NodeFree, demand: &Demand) -> bool {
         node.class > 0
             && demand.models.set().contains(ModelId(u32::from(node.class) - 1))

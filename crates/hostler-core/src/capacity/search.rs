@@ -36,6 +36,13 @@ impl Capacity {
         open && node.features.cover(demand.needs) && (!demand.names_models() || allowed())
     }
 
+    /// Whether a node that takes jobs of this demand would hold a task if it were empty.
+    pub fn would_hold(&self, id: NodeId, demand: &Demand) -> bool {
+        let (cpu, mem) = self.size(id);
+        let sizes = demand.gpu <= self.gpu_size(id) && demand.cpu <= cpu && demand.mem <= mem;
+        sizes && self.suits(id, demand)
+    }
+
     fn slots_bounds(&self, demand: &Demand) -> impl Iterator<Item = u32> {
         let allowed = demand.models.set();
         let classes = self.classes.iter().enumerate();

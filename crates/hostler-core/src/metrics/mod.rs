@@ -18,18 +18,16 @@ mod summary;
 mod tests;
 mod timeline;
 
-use std::collections::VecDeque;
-
 pub use heat::{Heat, HeatMap};
 pub use rank::percentile;
 pub use row::JobFigures;
 pub use saved::Contention;
 pub use series::{Series, SeriesPoints};
-pub use summary::{JobGroup, KindSummary, ModelSummary, Summary, TenantSummary};
+pub use summary::{JobGroup, KindSummary, ModelSummary, Summary, TenantSummary, UNFAIR};
 pub use timeline::Timeline;
 
 use crate::cluster::Node;
-use crate::id::{JobId, NodeId, TenantId};
+use crate::id::{NodeId, TenantId};
 use crate::job::{Ending, Job, Phase};
 use crate::placement::Lease;
 use crate::state::ClusterState;
@@ -81,7 +79,6 @@ pub struct Metrics {
     /// GPU compute that is up, over all models.
     capacity: u64,
     tenant_gpu_time: Vec<u128>,
-    crowd_at_submit: Crowd,
 }
 
 /// Shares by device, and the most at any time.
@@ -139,37 +136,6 @@ impl JobSums {
     fn add_deadline(&mut self, missed: bool) {
         self.deadline_jobs += 1;
         self.deadline_misses += u64::from(missed);
-    }
-}
-
-/// The integral of jobs in the system at each live job's submission, in job-milliseconds.
-///
-/// Ids only grow, so the live ones lie in a window.
-#[derive(Clone, Debug, Default)]
-struct Crowd {
-    first: u32,
-    at_submit: VecDeque<Option<u64>>,
-}
-
-impl Crowd {
-    fn insert(&mut self, job: JobId, integral: u128) {
-        if self.at_submit.is_empty() {
-            self.first = job.0;
-        }
-        while self.first + (self.at_submit.len() as u32) < job.0 {
-            self.at_submit.push_back(None);
-        }
-        self.at_submit.push_back(Some((integral / 1000) as u64));
-    }
-
-    fn remove(&mut self, job: JobId) -> Option<u64> {
-        let index = job.0.checked_sub(self.first)? as usize;
-        let integral = self.at_submit.get_mut(index)?.take();
-        while self.at_submit.front().is_some_and(Option::is_none) {
-            self.at_submit.pop_front();
-            self.first += 1;
-        }
-        integral
     }
 }
 
@@ -296,20 +262,14 @@ impl Metrics {
         moved(&mut model.allocated, before.allocated.into(), now.allocated.into());
     }
 
-    fn fairness(&mut self, at: Time, job: &Job) -> f32 {
-        let crowd = self.present.at(at);
-        let before = self.crowd_at_submit.remove(job.id).unwrap_or(0);
-        let opened = self.opened.unwrap_or(at);
-        let life = at.since(job.submitted.max(opened));
-        let others = (crowd / 1000).saturating_sub(u128::from(before));
-        let run = row::run_of(job);
+    fn fairness(&self, at: Time, state: &ClusterState, job: &Job) -> f32 {
+        let (life, run) = (at.since(job.submitted), row::run_of(job));
         if life == Span::ZERO || run == Span::ZERO {
             return 0.0;
         }
-        let crowd = (others * 1000) as f64 / life.0 as f64;
-        let demand = ratio(u128::from(job.spec.gpu_milli()), u128::from(self.capacity));
-        let ideal = run.secs_f64() * (crowd * demand).max(1.0);
-        (at.since(job.submitted).secs_f64() / ideal) as f32
+        let crowd = state.crowd_since(job) as f64 / life.0 as f64;
+        let demand = ratio(u128::from(job.asked().gpu_milli()), u128::from(self.capacity));
+        (life.secs_f64() / ideal_secs(run.secs_f64(), crowd, demand)) as f32
     }
 
     fn count_end(&mut self, at: Time, job: &Job, ending: Ending) {
@@ -328,7 +288,7 @@ impl Metrics {
 }
 
 impl Watch for Metrics {
-    fn submitted(&mut self, at: Time, job: &Job) {
+    fn submitted(&mut self, at: Time, _job: &Job) {
         if self.opened.is_none() {
             self.open(at);
         }
@@ -337,7 +297,6 @@ impl Watch for Metrics {
             self.models.iter().map(|model| part(model).at(at)).sum()
         };
         self.while_arriving = (sum(|model| &model.allocated), sum(|model| &model.capacity));
-        self.crowd_at_submit.insert(job.id, self.present.at(at));
         self.present.set(at, self.last_end, self.present.value() + 1);
     }
 
@@ -363,9 +322,9 @@ impl Watch for Metrics {
         self.counts.resizes += 1;
     }
 
-    fn retired(&mut self, at: Time, _state: &ClusterState, job: &Job) {
+    fn retired(&mut self, at: Time, state: &ClusterState, job: &Job) {
         let Phase::Done(ending) = job.phase else { unreachable!("{:?} is over", job.id) };
-        let fairness = self.fairness(at, job);
+        let fairness = self.fairness(at, state, job);
         if let Some(kept) = self.rows_kept.filter(|kept| self.rows.len() >= 2 * kept) {
             self.rows.drain(..kept);
         }
@@ -380,6 +339,13 @@ impl Watch for Metrics {
     fn node_changed(&mut self, at: Time, state: &ClusterState, node: &Node) {
         self.refresh(at, state, node.id);
     }
+}
+
+/// Seconds that a job takes with the part of the cluster that is due to it: so many of work, among
+/// a crowd of so many jobs, where it asks for such a part of the cluster. Finish-time fairness is
+/// measured against it.
+pub fn ideal_secs(work_secs: f64, crowd: f64, part: f64) -> f64 {
+    work_secs * (crowd * part).max(1.0)
 }
 
 /// Completion time over run time; none when it did not run.

@@ -21,7 +21,9 @@ const NANOJOULES_PER_KWH: f64 = 3.6e15;
 /// Jobs shorter than this do not blow the bounded slowdown up.
 const SHORT_JOB: Span = Span::from_secs(10);
 /// Finish-time fairness above which a job counts as treated unfairly.
-const UNFAIR: f32 = 1.1;
+pub const UNFAIR: f64 = 1.05;
+/// Finish-time fairness above which nobody would call it chance.
+const VERY_UNFAIR: f64 = 1.2;
 
 /// A run in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,12 +108,18 @@ pub struct Summary {
     /// cluster that is due to it, where `n` is the mean number of jobs in the system during its
     /// life, itself included. Below 1 it fared better than with a cluster cut into equal parts.
     pub fairness_avg: f64,
+    /// Finish-time fairness of the job in the middle.
+    pub fairness_p50: f64,
+    /// Finish-time fairness of the worst but one in twenty.
+    pub fairness_p95: f64,
     /// Finish-time fairness of the worst but one in a hundred.
     pub fairness_p99: f64,
     /// Finish-time fairness of the job that fared worst.
     pub fairness_max: f64,
-    /// Share of jobs whose finish-time fairness is above 1.1.
+    /// Share of jobs whose finish-time fairness is above 1.05.
     pub unfair_share: f64,
+    /// Share of jobs whose finish-time fairness is above 1.2.
+    pub very_unfair_share: f64,
 
     /// Jobs with a deadline, without those that a person cancelled.
     pub deadline_jobs: u64,
@@ -284,11 +292,17 @@ impl Metrics {
         let mut values: Vec<f32> = ran.map(|row| row.fairness).collect();
         values.sort_unstable_by(f32::total_cmp);
         let at = |percent| f64::from(percentile(&values, percent).unwrap_or(0.0));
-        let unfair = values.iter().filter(|value| **value > UNFAIR).count();
+        let above = |limit: f64| {
+            let count = values.iter().filter(|value| f64::from(**value) > limit).count();
+            ratio(count as u128, values.len() as u128)
+        };
         summary.fairness_avg = mean(values.iter().copied().map(f64::from));
+        summary.fairness_p50 = at(50);
+        summary.fairness_p95 = at(95);
         summary.fairness_p99 = at(99);
         summary.fairness_max = at(100);
-        summary.unfair_share = ratio(unfair as u128, values.len() as u128);
+        summary.unfair_share = above(UNFAIR);
+        summary.very_unfair_share = above(VERY_UNFAIR);
     }
 
     fn sum_window(&self, state: &ClusterState, jobs: &JobSums, summary: &mut Summary) {

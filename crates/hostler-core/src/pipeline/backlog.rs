@@ -25,6 +25,8 @@ pub struct Backlog {
     order: BTreeSet<Rank>,
     times: Times,
     sharing: ShareRule,
+    /// Whether no job that waits has the key that it had.
+    keys_forgotten: bool,
 }
 
 /// What changed since the last question.
@@ -94,10 +96,22 @@ impl Backlog {
         let journal = view.journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
         self.seen = Some(journal.end());
-        match changes {
+        let news = match changes {
             Some(changes) => self.follow(view, order, changes),
             None => self.start_anew(view, order),
-        }
+        };
+        self.keys_forgotten = false;
+        news
+    }
+
+    /// Forgets the keys of jobs that wait: none is what it was.
+    pub fn forget_keys(&mut self) {
+        self.keys_forgotten = true;
+    }
+
+    /// Forgets all ranks and times: none is what it was.
+    pub fn forget(&mut self) {
+        self.seen = None;
     }
 
     /// Asks for a question at the time at which a rank changes next. Those who start now count
@@ -112,6 +126,9 @@ impl Backlog {
                 let starting = Job { phase: Phase::Starting(*lease), ..job.clone() };
                 self.times.set(job.id, order.changes_at(view, &starting));
             }
+        }
+        if !order.wakes() {
+            return;
         }
         while let Some((at, job)) = self.times.line.first().copied() {
             if view.job(job).is_some() {
@@ -143,7 +160,11 @@ impl Backlog {
             match change {
                 Change::Queued(id) => self.requeue(view, order, *id, &mut news),
                 Change::Unqueued(id) => {
-                    news.left.extend(self.remove(*id));
+                    match self.remove(*id) {
+                        Some(left) => news.left.push(left),
+                        // Nobody saw it wait: it was found running.
+                        None => news.slipped.extend(view.job(*id).and_then(Job::lease)),
+                    }
                     self.note_time(view, order, *id);
                 }
                 Change::Ended(id) => {
@@ -168,6 +189,9 @@ impl Backlog {
                 news.slipped.extend(view.job(id).and_then(Job::lease));
                 self.note_time(view, order, id);
             }
+        }
+        if self.keys_forgotten {
+            view.pending().iter().for_each(|id| self.requeue(view, order, *id, &mut news));
         }
         news.freed.sort_unstable();
         news.freed.dedup();

@@ -10,7 +10,7 @@ use crate::account::{LEVEL_MAX, WEIGHINGS_PER_HALF_LIFE};
 use crate::job::Job;
 use crate::plan::Plan;
 use crate::policy::SettingType;
-use crate::stage::Order;
+use crate::stage::{Learnt, Order};
 use crate::units::{Span, Time};
 use crate::view::View;
 
@@ -71,8 +71,16 @@ impl Order for ByPast {
         (level << ORDER_BITS) + own
     }
 
+    fn learn(&mut self, view: &View<'_>) -> Learnt {
+        self.order.learn(view)
+    }
+
     fn is_timed(&self) -> bool {
         self.order.is_timed()
+    }
+
+    fn wakes(&self) -> bool {
+        self.order.wakes()
     }
 
     fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {

@@ -30,7 +30,7 @@ use crate::plan::Plan;
 use crate::policy::{Cadence, Policy, SettingType, Wake};
 use crate::predict::EstimateSource;
 use crate::reason::Reason;
-use crate::stage::{Order, Place, no_capacity, place_job};
+use crate::stage::{Learnt, Order, Place, no_capacity, place_job};
 use crate::units::Span;
 use crate::view::View;
 
@@ -131,6 +131,11 @@ impl Policy for Pipeline {
     fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>) {
         if wake == Wake::Round {
             plan.begin_round();
+        }
+        match self.order.learn(view) {
+            Learnt::Nothing => {}
+            Learnt::Waiting => self.cache.backlog.forget_keys(),
+            Learnt::Everything => self.cache.backlog.forget(),
         }
         let mut news = self.cache.backlog.sync(view, &*self.order, self.sharing);
         self.cache.empty_cluster.refresh(view);

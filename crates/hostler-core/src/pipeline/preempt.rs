@@ -82,14 +82,16 @@ impl Pipeline {
         }
         let mut nodes = pass.runners.follow(view, order, news);
         nodes.extend(&news.freed);
-        // Who was told to stop gives way to everybody.
-        let stopping = view.by_alarm().filter(|lease| lease.stop.is_some());
+        // Who is told to stop gives way to everybody from then on.
+        let told = news.rescheduled.iter().filter_map(|id| view.lease(*id));
+        let stopping = told.filter(|lease| lease.stop.is_some());
         let stopping = stopping.chain(pass.stopped.iter().filter_map(|id| view.lease(*id)));
         nodes.extend(stopping.flat_map(|lease| lease.placement.parts.iter().map(|part| part.node)));
         nodes.sort_unstable();
         nodes.dedup();
         let now = Now { view, order, free: plan.free(), stopped: &pass.stopped };
-        pass.reach.follow(&now, &nodes, |id, wanted| self.cache.shapes.lives(id, wanted));
+        let lives = |id, wanted: &_| self.cache.shapes.lives(id, wanted);
+        pass.reach.follow(&now, (&nodes, &pass.runners), lives);
     }
 
     /// Whether ranks of running jobs change without a word: by the order, or between passes.
@@ -143,9 +145,9 @@ impl Pipeline {
         };
         let looking = Looking { rank, queue: id, spec };
         let too_much = {
-            let Pass { reach, later, touched, stopped, .. } = &mut *pass;
+            let Pass { reach, runners, later, touched, stopped, .. } = &mut *pass;
             let now = Now { view, order: &*self.order, free: plan.free(), stopped };
-            reach.too_much(&looking, &now, later.as_ref(), touched)
+            reach.too_much(&looking, &now, later.as_ref(), (touched, runners))
         };
         if let Some(mem) = too_much {
             return shapes.next_below(view, backlog, queue, rank, mem);
@@ -289,12 +291,11 @@ impl Pipeline {
         looking: &Looking<'_>,
         (leave, mut bound): (Leave, FitBound<'_>),
     ) -> Result<(Placement, Vec<Leaving<'v>>), Vec<Leaving<'v>>> {
-        let (mut last, mut lifted) = (None, Vec::<Leaving<'v>>::new());
-        while let Some(runner) = pass.runners.last_before(view, &*self.order, last)
-            && runner.0.0 > looking.rank.0
-        {
-            last = Some(runner);
-            let lease = view.lease(runner.1).expect("a running job has a lease");
+        let (mut met, mut lifted) = (0, Vec::<Leaving<'v>>::new());
+        let now = (view, &*self.order);
+        while let Some((_, id)) = pass.runners.last_but(met, looking.rank.0, now) {
+            met += 1;
+            let lease = view.lease(id).expect("a running job has a lease");
             if is_stopping(plan, lease) || !bound.concerns(later, &lease.placement) {
                 continue;
             }
@@ -333,7 +334,7 @@ impl Pipeline {
         let now = Now { view, order: &*self.order, free: plan.free(), stopped };
         let least = looking.queue.map(|(shape, _)| &self.cache.shapes.get(shape).least);
         reach.is_lost(looking, least, &now, runners)
-            || reach.too_much(looking, &now, Some(later), touched).is_some()
+            || reach.too_much(looking, &now, Some(later), (touched, runners)).is_some()
     }
 }
 

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backlog::Rank;
-use super::runners::{Runner, Runners, ranked};
+use super::runners::Runners;
 use crate::capacity::{Capacity, Overlay};
 use crate::id::{LeaseId, NodeId};
 use crate::job::{Demand, JobSpec, Locality};
@@ -66,6 +66,11 @@ impl Wanted {
         if self.is_of_one_node() { u32::from(slots >= self.count) } else { slots }
     }
 
+    /// Whether a node would hold a task of it, if nobody else was there.
+    fn may_go_to(&self, now: &Now<'_, '_>, node: NodeId) -> bool {
+        now.free.would_hold(node, &self.demand)
+    }
+
     fn enough(&self) -> u64 {
         if self.is_of_one_node() { 1 } else { u64::from(self.count) }
     }
@@ -106,7 +111,7 @@ impl Reach {
     pub(super) fn follow(
         &mut self,
         now: &Now<'_, '_>,
-        nodes: &[NodeId],
+        (nodes, runners): (&[NodeId], &Runners),
         lives: impl Fn(QueueId, &Wanted) -> bool,
     ) {
         if nodes.len() > REACH_NODES_MAX {
@@ -116,12 +121,18 @@ impl Reach {
         let mut queues: Vec<&mut QueueReach> = self.queues.values_mut().flatten().collect();
         queues.sort_unstable_by_key(|reach| reach.key);
         for node in nodes {
-            let mut runners = on_node(now, *node);
-            runners.sort_unstable();
+            // What a node can never hold is worth nothing to it, whoever leaves.
+            let concerned = |reach: &&mut &mut QueueReach| reach.wanted.may_go_to(now, *node);
+            let mut concerned = queues.iter_mut().rev().filter(concerned).peekable();
+            if concerned.peek().is_none() {
+                continue;
+            }
+            let mut held = on_node(now, *node, runners);
+            held.sort_unstable();
             self.without.clear();
-            for reach in queues.iter_mut().rev() {
-                while let Some(held) = runners.pop_if(|held| held.gives_way_to(reach.key)) {
-                    give_back(&mut self.without, now, held.lease, *node);
+            for reach in concerned {
+                while let Some(leaves) = held.pop_if(|held| held.gives_way_to(reach.key)) {
+                    give_back(&mut self.without, now, leaves.lease, *node);
                 }
                 reach.count(*node, &self.without, now);
             }
@@ -136,14 +147,15 @@ impl Reach {
         looking: &Looking<'_>,
         now: &Now<'_, '_>,
         later: Option<&Capacity>,
-        touched: &mut Touched,
+        (touched, runners): (&mut Touched, &Runners),
     ) -> Option<Mib> {
         let limits = self.queues.get(&looking.queue?)?;
         let mem = looking.spec.gangs[0].demand.mem;
         let mine = limits.iter().filter(|one| one.key <= looking.rank.0);
         let mut mine = mine.filter(|one| one.wanted.demand.mem <= mem);
         let without = &mut self.without;
-        let limit = mine.find(|one| one.is_lost_beside(without, now, later, touched))?;
+        let limit =
+            mine.find(|one| one.is_lost_beside((without, now), later, (touched, runners)))?;
         Some(limit.wanted.demand.mem)
     }
 
@@ -159,40 +171,42 @@ impl Reach {
         let [gang] = &*looking.spec.gangs else { return false };
         let (count, key) = (gang.count, looking.rank.0);
         let wanted = |demand: &Demand| Wanted { demand: demand.clone(), count };
-        let Ok((mut own, mut ahead)) = self.count(wanted(&gang.demand), key, now, runners) else {
+        let Ok((mut own, mut met)) = self.count(wanted(&gang.demand), key, now, runners) else {
             return false;
         };
         let Some(queue) = looking.queue else { return true };
         if let Some(least) = least.filter(|least| least.mem < gang.demand.mem)
             && let Ok(all) = self.count(wanted(least), key, now, runners)
         {
-            (own, ahead) = all;
+            (own, met) = all;
         }
-        let best = self.count_further(own.clone(), &mut ahead, now, runners);
+        let best = met.map(|met| self.count_further(own.clone(), met, now, runners));
         self.remember(queue, own, best);
         true
     }
 
-    fn remember(&mut self, queue: QueueId, own: QueueReach, best: QueueReach) {
+    fn remember(&mut self, queue: QueueId, own: QueueReach, best: Option<QueueReach>) {
         let limits: usize = self.queues.values().map(Vec::len).sum();
         if limits * own.by_node.len() > REACH_COUNTS_MAX {
             self.clear();
         }
         let limits = self.queues.entry(queue).or_default();
-        limits.retain(|one| !own.covers(one) && !best.covers(one));
-        limits.truncate(LIMITS_PER_QUEUE_MAX - 2);
-        limits.extend([own, best]);
+        let found: Vec<QueueReach> = [Some(own), best].into_iter().flatten().collect();
+        limits.retain(|one| !found.iter().any(|limit| limit.covers(one)));
+        limits.truncate(LIMITS_PER_QUEUE_MAX - found.len());
+        limits.extend(found);
     }
 
-    /// Counts what somebody with a key could get, if that is too little. Also tells who stands in
-    /// line behind that key, but ranks before it by now.
+    /// Counts what somebody with a key could get, if that is too little; also tells how many rank
+    /// after it. Where keys grow without a word, that is not known, but the best key of which the
+    /// same is true.
     fn count(
         &mut self,
         wanted: Wanted,
         key: i64,
         now: &Now<'_, '_>,
         runners: &mut Runners,
-    ) -> Result<(QueueReach, Vec<Runner>), Enough> {
+    ) -> Result<(QueueReach, Option<usize>), Enough> {
         self.without.clear();
         let stopping = now.view.by_alarm().filter(|lease| lease.stop.is_some());
         let stopping = stopping.map(|lease| lease.id).filter(|id| !now.stopped.contains(id));
@@ -200,25 +214,26 @@ impl Reach {
         stopping.for_each(|id| give_back_all(&mut self.without, now, id));
         let mut reach = QueueReach { key, wanted, by_node: Vec::new(), total: 0 };
         now.view.nodes().iter().for_each(|node| reach.count(node.id, &self.without, now));
-        let mut ahead = Vec::new();
-        let line = runners.roughly_last_first(now.view, now.order);
-        for (_, id) in line.take_while(|(rank, _)| rank.0 > key) {
+        let mut met = 0;
+        let drifting = runners.drifting_after(key, (now.view, now.order));
+        let mut next = |met: usize| match &drifting {
+            Some((all, _)) => all.get(met).copied(),
+            None => runners.last_but(met, key, (now.view, now.order)).map(|(_, id)| id),
+        };
+        while let Some(id) = next(met) {
             if !reach.is_lost() {
                 return Err(Enough);
             }
-            match ranked(now.view, now.order, id) {
-                Some(_) if now.is_stopping(id) => {}
-                Some((rank, _)) if rank.0 > key => {
-                    give_back_all(&mut self.without, now, id);
-                    let lease = now.view.lease(id).expect("it has a rank");
-                    let parts = lease.placement.parts.iter();
-                    parts.for_each(|part| reach.count(part.node, &self.without, now));
-                }
-                Some((rank, _)) => ahead.push((rank, id)),
-                None => {}
+            met += 1;
+            if let Some(lease) = now.view.lease(id).filter(|_| !now.is_stopping(id)) {
+                give_back_all(&mut self.without, now, id);
+                let parts = lease.placement.parts.iter();
+                parts.for_each(|part| reach.count(part.node, &self.without, now));
             }
         }
-        if reach.is_lost() { Ok((reach, ahead)) } else { Err(Enough) }
+        let met = drifting.is_none().then_some(met);
+        reach.key = drifting.map_or(key, |(_, best)| best);
+        if reach.is_lost() { Ok((reach, met)) } else { Err(Enough) }
     }
 
     /// Goes on from what is too little for somebody: the best key for which it is still too little,
@@ -226,17 +241,15 @@ impl Reach {
     fn count_further(
         &mut self,
         mut reach: QueueReach,
-        ahead: &mut Vec<Runner>,
+        met: usize,
         now: &Now<'_, '_>,
         runners: &mut Runners,
     ) -> QueueReach {
-        let key = reach.key;
-        let line = runners.roughly_last_first(now.view, now.order);
-        let line = line.skip_while(|(rank, _)| rank.0 > key).take(FURTHER_RUNNERS_MAX);
-        let ahead = ahead.drain(..).map(|(_, id)| (key, id));
-        for (key, id) in ahead.chain(line.map(|(rank, id)| (rank.0, id))) {
+        for at in met..met + FURTHER_RUNNERS_MAX {
+            let next = runners.last_but(at, i64::MIN, (now.view, now.order));
+            let Some((rank, id)) = next else { break };
             // Whoever is not looked at yet ranks no later than this.
-            reach.key = key;
+            reach.key = rank.0;
             let Some(lease) = now.view.lease(id).filter(|_| !now.is_stopping(id)) else { continue };
             let before = reach.total;
             give_back_all(&mut self.without, now, id);
@@ -266,20 +279,19 @@ impl QueueReach {
     /// Whether it is too little beside what a pass did on some nodes.
     fn is_lost_beside(
         &self,
-        without: &mut Overlay,
-        now: &Now<'_, '_>,
+        (without, now): (&mut Overlay, &Now<'_, '_>),
         later: Option<&Capacity>,
-        touched: &mut Touched,
+        (touched, runners): (&mut Touched, &Runners),
     ) -> bool {
         let Wanted { demand, count } = &self.wanted;
         let beside = Now { free: later.unwrap_or(now.free), ..*now };
         let mut total = self.total;
         for (node, held) in &mut touched.nodes {
-            if !now.free.suits(*node, demand) {
+            if !self.wanted.may_go_to(now, *node) {
                 continue;
             }
             without.clear();
-            for held in held.get_or_insert_with(|| on_node(now, *node)) {
+            for held in held.get_or_insert_with(|| on_node(now, *node, runners)) {
                 // What is being freed is free later on.
                 let given_back = later.is_some() && held.stopping;
                 if held.gives_way_to(self.key) && !given_back {
@@ -336,10 +348,10 @@ impl Held {
     }
 }
 
-fn on_node(now: &Now<'_, '_>, node: NodeId) -> Vec<Held> {
+fn on_node(now: &Now<'_, '_>, node: NodeId, runners: &Runners) -> Vec<Held> {
     let leases = now.view.node(node).map_or(&[][..], |node| &node.leases);
     let held = leases.iter().filter_map(|id| {
-        let ((key, _), _) = ranked(now.view, now.order, *id)?;
+        let key = runners.key(now.view, now.order, *id)?;
         Some(Held { stopping: now.is_stopping(*id), key, lease: *id })
     });
     held.collect()

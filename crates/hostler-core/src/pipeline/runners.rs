@@ -3,12 +3,16 @@
 //! A walk over all leases at every question would cost more than the question. Where running jobs
 //! keep their rank or rise ([`Order::keeps_rank`]), the rank that one had when it was last looked
 //! at is never too good, so a line by such ranks is followed from its end: whoever is met there is
-//! looked at again, and goes to where it belongs by now.
+//! looked at again, once for all who ask at a question. Whoever proves to belong further ahead than
+//! anybody asked for goes to where it belongs by then; those who were asked for are likely to be
+//! looked at the next time in any case, and keep their places.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::ops::Bound;
 
 use super::backlog::{BacklogChanges, Rank};
 use crate::id::{LeaseId, NodeId};
+use crate::job::Job;
 use crate::limits::RUNNERS_OVER_MIN;
 use crate::stage::Order;
 use crate::view::View;
@@ -21,6 +25,58 @@ pub(super) type Runner = (Rank, LeaseId);
 pub(super) struct Runners {
     /// None until somebody asks.
     line: Option<Line>,
+    sorted: Sorted,
+}
+
+/// The end of the line by the ranks of this question.
+#[derive(Default)]
+struct Sorted {
+    /// As far as anybody asked, last first.
+    met: Vec<Runner>,
+    /// Looked at, but somebody else may come before.
+    looked_at: BinaryHeap<Runner>,
+    /// Who comes next in the line; its end is looked at first.
+    next: Vec<Runner>,
+    /// The last one that was taken from the line.
+    reached: Option<Runner>,
+}
+
+/// Runners that are taken from the line at a time.
+const TAKEN_AT_ONCE: usize = 32;
+
+impl Sorted {
+    /// The next in line, at a rank that it does not rank after by now; who follows does neither.
+    fn peek(&mut self, line: &Line) -> Option<Runner> {
+        if self.next.is_empty() {
+            let end = self.reached.map_or(Bound::Unbounded, Bound::Excluded);
+            let rest = line.runners.range((Bound::Unbounded, end)).rev();
+            self.next.extend(rest.take(TAKEN_AT_ONCE).copied());
+            self.next.reverse();
+            self.reached = self.next.first().copied().or(self.reached);
+        }
+        self.next.last().copied()
+    }
+
+    /// Takes the next one by the ranks of this question, if it ranks after a key.
+    fn take(
+        &mut self,
+        line: &mut Line,
+        key: i64,
+        (view, order): (&View<'_>, &dyn Order),
+    ) -> Option<Runner> {
+        while let Some(bound) = self.peek(line).filter(|(rank, _)| rank.0 > key) {
+            if self.looked_at.peek().is_some_and(|runner| *runner > bound) {
+                break;
+            }
+            self.next.pop();
+            match ranked(view, order, bound.1) {
+                Some(runner) => self.looked_at.push(runner),
+                None => line.remove(bound),
+            }
+        }
+        self.looked_at.peek().filter(|(rank, _)| rank.0 > key)?;
+        self.looked_at.pop()
+    }
 }
 
 /// Every lease once, at a rank that it does not rank after by now, and some that ended.
@@ -28,20 +84,27 @@ pub(super) struct Runners {
 struct Line {
     runners: BTreeSet<Runner>,
     ranks: BTreeMap<LeaseId, Rank>,
+    /// Whether keys grow without a word.
+    drifts: bool,
 }
 
 impl Line {
     fn of_all(view: &View<'_>, order: &dyn Order) -> Line {
         let mut line = Line::default();
-        let all = view.leases().filter_map(|lease| ranked(view, order, lease.id));
-        all.for_each(|runner| line.put(runner));
+        view.leases().for_each(|lease| line.put(lease.id, view, order));
         line
     }
 
-    /// Puts a lease where it belongs by now.
-    fn put(&mut self, (rank, id): Runner) {
-        if let Some(before) = self.ranks.insert(id, rank) {
-            self.runners.remove(&(before, id));
+    /// Puts a lease where it belongs by now, unless it has ended.
+    fn put(&mut self, id: LeaseId, view: &View<'_>, order: &dyn Order) {
+        let Some(job) = job_of(view, id) else { return };
+        let most = order.key_at_most(view, job);
+        self.drifts |= most.is_some();
+        let rank = (most.unwrap_or_else(|| order.key(view, job)), job.id);
+        match self.ranks.insert(id, rank) {
+            Some(before) if before == rank => return,
+            Some(before) => _ = self.runners.remove(&(before, id)),
+            None => {}
         }
         self.runners.insert((rank, id));
     }
@@ -55,7 +118,18 @@ impl Line {
 impl Runners {
     /// Forgets everybody: who runs is looked up when somebody asks.
     pub(super) fn forget(&mut self) {
-        self.line = None;
+        *self = Runners::default();
+    }
+
+    /// Ranks of the question before are not those of this one.
+    fn begin(&mut self, view: &View<'_>, order: &dyn Order) {
+        let Runners { line, sorted } = self;
+        for (_, id) in sorted.looked_at.drain() {
+            line.iter_mut().for_each(|line| line.put(id, view, order));
+        }
+        sorted.met.clear();
+        sorted.next.clear();
+        sorted.reached = None;
     }
 
     /// Takes in who began to run and who ranks after what it did; the answer are their nodes.
@@ -65,54 +139,73 @@ impl Runners {
         order: &dyn Order,
         news: &BacklogChanges,
     ) -> Vec<NodeId> {
+        self.begin(view, order);
         let most = 2 * view.lease_count() + RUNNERS_OVER_MIN;
         self.line = self.line.take().filter(|line| line.runners.len() <= most);
         let started = news.left.iter().filter_map(|(rank, _)| view.job(rank.1)?.lease());
         let leases = started.chain(news.slipped.iter().copied());
         let mut nodes = Vec::new();
         for lease in leases.filter_map(|id| view.lease(id)) {
-            if let Some((line, runner)) = self.line.as_mut().zip(ranked(view, order, lease.id)) {
-                line.put(runner);
-            }
+            self.line.iter_mut().for_each(|line| line.put(lease.id, view, order));
             nodes.extend(lease.placement.parts.iter().map(|part| part.node));
         }
         nodes
     }
 
-    /// The last in line, or the last before one that was met.
-    pub(super) fn last_before(
+    /// The last in line but so many, if it ranks after a key.
+    pub(super) fn last_but(
         &mut self,
-        view: &View<'_>,
-        order: &dyn Order,
-        met: Option<Runner>,
+        count: usize,
+        key: i64,
+        (view, order): (&View<'_>, &dyn Order),
     ) -> Option<Runner> {
-        let line = self.line.get_or_insert_with(|| Line::of_all(view, order));
-        loop {
-            let runner = *match met {
-                None => line.runners.last()?,
-                Some(met) => line.runners.range(..met).next_back()?,
-            };
-            match ranked(view, order, runner.1) {
-                Some(now) if now == runner => return Some(runner),
-                Some(now) => line.put(now),
-                None => line.remove(runner),
-            }
+        let Runners { line, sorted } = self;
+        let line = line.get_or_insert_with(|| Line::of_all(view, order));
+        while sorted.met.len() <= count {
+            let runner = sorted.take(line, key, (view, order))?;
+            sorted.met.push(runner);
         }
+        Some(sorted.met[count]).filter(|(rank, _)| rank.0 > key)
     }
 
-    /// All in line, last first, by ranks that nobody ranks after by now; some have ended.
-    pub(super) fn roughly_last_first(
+    /// Where keys grow without a word: those that may rank after a key before one is said, and the
+    /// best key of which the same is true.
+    pub(super) fn drifting_after(
         &mut self,
-        view: &View<'_>,
-        order: &dyn Order,
-    ) -> impl Iterator<Item = Runner> {
+        key: i64,
+        (view, order): (&View<'_>, &dyn Order),
+    ) -> Option<(Vec<LeaseId>, i64)> {
         let line = self.line.get_or_insert_with(|| Line::of_all(view, order));
-        line.runners.iter().rev().copied()
+        if !line.drifts {
+            return None;
+        }
+        let mut last_first = line.runners.iter().rev().peekable();
+        let after = std::iter::from_fn(|| last_first.next_if(|(rank, _)| rank.0 > key));
+        let live = after.filter(|(_, id)| job_of(view, *id).is_some());
+        let live = live.map(|(_, id)| *id).collect();
+        Some((live, last_first.next().map_or(i64::MIN, |(rank, _)| rank.0)))
+    }
+
+    /// The largest key that a running job may have until one is said. Where keys change at times
+    /// that are told of, it is the one that was noted then: to work it out may cost a walk over all
+    /// that a job holds.
+    pub(super) fn key(&self, view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<i64> {
+        let line = self.line.as_ref().filter(|_| order.is_timed());
+        let noted = line.and_then(|line| line.ranks.get(&id).copied());
+        let job = || job_of(view, id);
+        let most = || job().and_then(|job| order.key_at_most(view, job));
+        let noted = noted.map(|(key, _)| key).or_else(most);
+        noted.or_else(|| job().map(|job| order.key(view, job)))
     }
 }
 
+/// The job of a lease that has not ended.
+fn job_of<'v>(view: &View<'v>, id: LeaseId) -> Option<&'v Job> {
+    view.job(view.lease(id)?.job)
+}
+
 /// A lease that has not ended, with the rank of its job.
-pub(super) fn ranked(view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<Runner> {
-    let job = view.job(view.lease(id)?.job)?;
+fn ranked(view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<Runner> {
+    let job = job_of(view, id)?;
     Some(((order.key(view, job), job.id), id))
 }

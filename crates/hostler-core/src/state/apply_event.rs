@@ -25,6 +25,8 @@ impl ClusterState {
     /// Moves the state to a new instant and tells whether a time that the policy asked for has
     /// come. Time never goes back: a late clock stands still.
     pub(crate) fn begin_step(&mut self, at: Time) -> bool {
+        let passed = at.since(self.now).0;
+        self.crowd = self.crowd.wrapping_add(passed.wrapping_mul(self.jobs.len() as u64));
         self.now = self.now.max(at);
         self.step += 1;
         let woken = self.wake_at.is_some_and(|wake| wake <= self.now);
@@ -70,6 +72,10 @@ impl ClusterState {
             Event::JobsSkipped { next } => self.jobs.skip_to(next.0),
             Event::Cancelled { job } => self.cancelled(*job, watch),
             Event::HoldChanged { job, held } => self.hold_changed(*job, *held),
+            Event::KeptBack { job, kept } => self.kept_back(*job, *kept),
+            Event::Adopted { lease, job, placement, done } => {
+                self.adopt(*lease, *job, placement, *done, watch);
+            }
             Event::Paused { job, until } => self.paused(*job, *until),
             Event::Started { lease } => self.started(*lease),
             Event::StartFailed { lease } => self.start_failed(*lease, watch),
@@ -269,6 +275,7 @@ impl ClusterState {
             id,
             spec: Arc::clone(spec),
             submitted: self.now,
+            crowd_before: self.crowd,
             phase: Phase::Pending,
             ledger: Ledger::default(),
             estimate: None,
@@ -322,7 +329,7 @@ impl ClusterState {
         }
     }
 
-    fn started(&mut self, id: LeaseId) {
+    pub(super) fn started(&mut self, id: LeaseId) {
         let now = self.now;
         if let Some(alarm) = self.lease(id).and_then(|lease| self.alarm_of(lease)) {
             self.alarms.remove(&(alarm, id));
@@ -403,7 +410,7 @@ impl ClusterState {
         }
     }
 
-    fn progress(&mut self, id: LeaseId, done: Span, idle: Span) {
+    pub(super) fn progress(&mut self, id: LeaseId, done: Span, idle: Span) {
         let now = self.now;
         let live = self.lease(id).is_some();
         self.stale_unless(live);

@@ -41,6 +41,7 @@ impl ClusterState {
         assert_eq!(self.gates, self.derive_gates(), "the book of gates is off");
         let held: Vec<u64> = self.accounts.iter().map(|account| account.held).collect();
         assert_eq!(held, self.derive_held(), "what tenants hold is off");
+        self.services.audit();
         self.audit_bookings();
     }
 

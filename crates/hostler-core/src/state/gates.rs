@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, ClusterState};
-use crate::gate::{After, AfterWhen, Gate};
+use crate::gate::{After, AfterWhen, Gate, Gates};
 use crate::id::{JobId, TenantId};
 use crate::job::{Ending, Job, Phase};
 use crate::reason::Reason;
@@ -187,6 +187,18 @@ impl ClusterState {
         }
     }
 
+    /// What runs the jobs keeps one back, or lets it go.
+    pub(super) fn kept_back(&mut self, id: JobId, kept: bool) {
+        self.note_change();
+        let has = self.job(id).map(|job| job.gates.has(Gate::Engine));
+        match (has, kept) {
+            (Some(false), true) => _ = self.close_gate(id, Gate::Engine),
+            (Some(true), false) => self.open_gate(id, Gate::Engine),
+            (Some(_), _) => {}
+            (None, _) => self.stale_events += 1,
+        }
+    }
+
     pub(super) fn paused(&mut self, id: JobId, until: Time) {
         self.note_change();
         if self.close_gate(id, Gate::Pause) {
@@ -342,17 +354,7 @@ impl ClusterState {
             self.count(job, false);
         }
         self.leave_rooms(job);
-        if let Some(needs) = self.gates.needs.remove(&job.id) {
-            needs.iter().for_each(|after| self.forget_dependent(after.job, job.id));
-        }
-        if job.gates.has(Gate::Budget) {
-            self.forget_unpaid(job);
-        }
-        if job.gates.has(Gate::Pause) {
-            self.gates.paused.retain(|(_, paused)| *paused != job.id);
-        }
-        self.gates.set_aside.remove(&job.id);
-        self.gates.outside.remove(&job.id);
+        self.leave_gates(job);
         let array = job.spec.array.map(|array| array.first);
         if let Some(first) = array
             && self.gates.arrays.get(&first).is_some_and(Room::is_empty)
@@ -372,6 +374,37 @@ impl ClusterState {
                 AfterWhen::Started => started,
             })
         })
+    }
+
+    /// A job waits behind no gate any more, but for those where room is made.
+    fn leave_gates(&mut self, job: &Job) {
+        if let Some(needs) = self.gates.needs.remove(&job.id) {
+            needs.iter().for_each(|after| self.forget_dependent(after.job, job.id));
+        }
+        if job.gates.has(Gate::Budget) {
+            self.forget_unpaid(job);
+        }
+        if job.gates.has(Gate::Pause) {
+            self.gates.paused.retain(|(_, paused)| *paused != job.id);
+        }
+        self.gates.set_aside.remove(&job.id);
+        self.gates.outside.remove(&job.id);
+    }
+
+    /// A job runs already: whatever kept it back does so no more, and it counts as let through.
+    pub(super) fn let_run(&mut self, id: JobId) {
+        let mut job = self.jobs.take(id.0).expect("the job is not over");
+        if job.phase == Phase::Held {
+            self.leave_rooms(&mut job);
+            self.leave_gates(&job);
+            job.gates = Gates::default();
+            job.ledger.waited += self.now.since(job.phase_since);
+            (job.phase, job.phase_since) = (Phase::Pending, self.now);
+            self.count(&job, true);
+        }
+        let (tenant, array) = (job.spec.tenant, job.spec.array.map(|array| array.first));
+        self.jobs.put_back(id.0, job);
+        self.let_next_through(tenant, array);
     }
 
     /// Settles what others wait for of a job: met, or never to be met; not known yet where `met`
@@ -541,6 +574,7 @@ impl ClusterState {
             Some(Gate::Quota) => Reason::OverQuota,
             Some(Gate::Budget) => Reason::OverBudget,
             Some(Gate::Window) => Reason::OutsideWindow,
+            Some(Gate::Engine) => Reason::KeptBack,
         }
     }
 

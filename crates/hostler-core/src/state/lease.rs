@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::{Change, ClusterState};
 use crate::id::{JobId, LeaseId, NodeId};
-use crate::job::{Ending, Phase};
+use crate::job::{Ending, Job, Phase};
 use crate::limits::START_TIMEOUT;
 use crate::placement::{Lease, Placement, Slice};
 use crate::reason::Reason;
+use crate::service::Service;
+use crate::suspend::Parked;
 use crate::units::{Span, Time};
 use crate::watch::Watch;
 
@@ -20,23 +22,55 @@ impl ClusterState {
         until: Option<Time>,
         watch: &mut dyn Watch,
     ) {
-        let now = self.now;
         let parked = self.unpark(job_id);
         // What it lacked was asked for; it holds all that it held before.
         let placement = parked.as_ref().map_or(placement, |parked| &parked.placement);
         if let Err(refusal) = self.capacity.book(placement) {
             panic!("{id:?} of {job_id:?} books what is taken: {refusal}");
         }
+        self.hold_lease(id, job_id, placement, until, parked.as_deref(), watch);
+    }
+
+    /// A job that nobody here started runs: its place is booked, whatever is true of its nodes.
+    pub(super) fn adopt(
+        &mut self,
+        id: LeaseId,
+        job_id: JobId,
+        placement: &Arc<Placement>,
+        done: Span,
+        watch: &mut dyn Watch,
+    ) {
+        assert_eq!(id, self.next_lease(), "leases are numbered in order");
+        self.let_run(job_id);
+        if let Err(refusal) = self.capacity.keep(placement) {
+            panic!("{id:?} of {job_id:?} was found on what is taken: {refusal}");
+        }
+        self.hold_lease(id, job_id, placement, None, None, watch);
+        self.started(id);
+        self.progress(id, done, Span::ZERO);
+    }
+
+    /// A lease begins whose place is booked.
+    fn hold_lease(
+        &mut self,
+        id: LeaseId,
+        job_id: JobId,
+        placement: &Arc<Placement>,
+        until: Option<Time>,
+        parked: Option<&Parked>,
+        watch: &mut dyn Watch,
+    ) {
+        let now = self.now;
         let job = self.jobs.get(job_id.0).expect("the job is not over");
         assert_eq!(job.phase, Phase::Pending, "{job_id:?} starts while it is not waiting");
         let rate = self.believed_rate(job, placement);
         let again = job.ledger.first_start.is_some();
-        let load = match (&parked, again) {
+        let load = match (parked, again) {
             (Some(_), _) => self.back_time(job, placement),
             (None, true) => job.spec.checkpoint.load,
             (None, false) => Span::ZERO,
         };
-        let base = parked.as_ref().map_or(job.ledger.done, |parked| parked.done);
+        let base = parked.map_or(job.ledger.done, |parked| parked.done);
         let left = job.estimate.map(|estimate| estimate.run.saturating_sub(base));
         let expected_end = match left {
             Some(left) => now + load + job.spec.checkpoint.time_for(Span::ZERO, left, rate),
@@ -53,7 +87,7 @@ impl ClusterState {
             rate,
             load,
             base,
-            resumes: parked.as_ref().map(|parked| parked.lease),
+            resumes: parked.map(|parked| parked.lease),
             progress: None,
             settled: now,
             idle: Span::ZERO,
@@ -136,6 +170,7 @@ impl ClusterState {
                 job.ledger.waited += self.now.since(job.phase_since);
             }
             self.forget_turns(&job);
+            self.note_end(&job, ending);
             let in_vain = self.settle_over(&mut job, ending);
             for dependent in in_vain.into_iter().rev() {
                 if let Some(waiting) = self.jobs.get_mut(dependent.0) {
@@ -146,6 +181,20 @@ impl ClusterState {
             job.phase = Phase::Done(ending);
             job.phase_since = self.now;
             watch.retired(self.now, self, &job);
+        }
+    }
+
+    /// Notes what a job received that came to an end of its own; of one that somebody ended nobody
+    /// knows what it would have needed.
+    fn note_end(&mut self, job: &Job, ending: Ending) {
+        let gpu_time = job.ledger.gpu_time();
+        let own_end = match ending {
+            Ending::Finished | Ending::Failed | Ending::TimedOut => gpu_time > 0,
+            Ending::Cancelled | Ending::Rejected => false,
+        };
+        if own_end {
+            let (tenant, group) = (job.spec.tenant, job.spec.group);
+            self.services.note(Service { tenant, group, gpu_time });
         }
     }
 

@@ -33,6 +33,7 @@ use crate::job::{Job, JobSpec, Phase};
 use crate::limits::{STOP_ATTEMPTS_MAX, UNSAVED_STAY_MIN, USES_SEEN_MIN};
 use crate::placement::{Lease, Part, Placement};
 use crate::profile::{Profile, Reach};
+use crate::service::Services;
 use crate::table::IdWindow;
 use crate::units::{Milli, Rate, Span, Time};
 use gates::GateBook;
@@ -44,6 +45,9 @@ use windows::WindowBook;
 pub struct ClusterState {
     now: Time,
     step: u64,
+    /// Jobs that were not over, summed over time (job-microseconds, modulo 2^64): only differences
+    /// over the life of a job count.
+    crowd: u64,
     models: Vec<GpuModel>,
     tenants: Vec<Tenant>,
     profiles: BTreeMap<ProfileKey, Profile>,
@@ -83,6 +87,7 @@ pub struct ClusterState {
     abilities: Abilities,
     /// What jobs of a group were seen to use of their GPUs.
     uses: BTreeMap<(TenantId, GroupId), Seen>,
+    services: Services,
     wake_at: Option<Time>,
     asked_at: Option<Time>,
     turns: Turns,
@@ -116,6 +121,7 @@ impl PartialEq for ClusterState {
     fn eq(&self, other: &ClusterState) -> bool {
         self.now == other.now
             && self.step == other.step
+            && self.crowd == other.crowd
             && self.models == other.models
             && self.tenants == other.tenants
             && self.profiles == other.profiles
@@ -134,6 +140,7 @@ impl PartialEq for ClusterState {
             && self.budget_changes == other.budget_changes
             && self.abilities == other.abilities
             && self.uses == other.uses
+            && self.services == other.services
             && self.wake_at == other.wake_at
             && self.asked_at == other.asked_at
             && self.turns == other.turns
@@ -233,6 +240,12 @@ impl ClusterState {
         self.jobs.len()
     }
 
+    /// Jobs that were not over, summed over the life of one so far (job-microseconds); itself
+    /// counts.
+    pub fn crowd_since(&self, job: &Job) -> u64 {
+        self.crowd.wrapping_sub(job.crowd_before)
+    }
+
     /// A lease that has not ended.
     pub fn lease(&self, id: LeaseId) -> Option<&Lease> {
         self.leases.get(id.0)
@@ -290,6 +303,11 @@ impl ClusterState {
     fn expected_use(&self, spec: &JobSpec) -> Option<Milli> {
         let seen = self.uses.get(&(spec.tenant, spec.group?))?;
         (seen.jobs >= USES_SEEN_MIN).then_some(seen.most)
+    }
+
+    /// What the last jobs received that are over.
+    pub fn services(&self) -> &Services {
+        &self.services
     }
 
     /// Events that came for leases or jobs that were over: late or repeated outcomes.

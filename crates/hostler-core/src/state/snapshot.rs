@@ -14,6 +14,7 @@ use crate::id::{DeviceId, GroupId, JobId, LeaseId, ProfileKey, TenantId, WindowI
 use crate::job::{Job, Phase};
 use crate::placement::{Lease, Placement};
 use crate::profile::Profile;
+use crate::service::Services;
 use crate::table::IdWindow;
 use crate::units::Time;
 use crate::window::Window;
@@ -23,6 +24,8 @@ use crate::window::Window;
 pub struct Snapshot {
     now: Time,
     step: u64,
+    #[serde(default)]
+    crowd: u64,
     models: Vec<GpuModel>,
     tenants: Vec<Tenant>,
     profiles: Vec<(ProfileKey, Profile)>,
@@ -44,6 +47,8 @@ pub struct Snapshot {
     weighed_at: Option<Time>,
     abilities: Abilities,
     uses: Vec<((TenantId, GroupId), Seen)>,
+    #[serde(default, skip_serializing_if = "Services::is_empty")]
+    services: Services,
     wake_at: Option<Time>,
     asked_at: Option<Time>,
     turns: Turns,
@@ -61,6 +66,7 @@ impl ClusterState {
         Snapshot {
             now: self.now,
             step: self.step,
+            crowd: self.crowd,
             models: self.models.clone(),
             tenants: self.tenants.clone(),
             profiles: self.profiles.iter().map(|(key, table)| (*key, table.clone())).collect(),
@@ -78,6 +84,7 @@ impl ClusterState {
             windows: self.windows().map(|(id, window)| (id, window.clone())).collect(),
             abilities: self.abilities,
             uses: self.uses.iter().map(|(group, seen)| (*group, *seen)).collect(),
+            services: self.services.clone(),
             wake_at: self.wake_at,
             asked_at: self.asked_at,
             turns: self.turns.clone(),
@@ -92,12 +99,14 @@ impl ClusterState {
         let mut state = ClusterState {
             now: snapshot.now,
             step: snapshot.step,
+            crowd: snapshot.crowd,
             tenants: snapshot.tenants,
             profiles: snapshot.profiles.into_iter().collect(),
             starting: snapshot.starting.into(),
             must_stop: snapshot.must_stop.into_iter().collect(),
             abilities: snapshot.abilities,
             uses: snapshot.uses.into_iter().collect(),
+            services: snapshot.services,
             weighed_at: snapshot.weighed_at,
             wake_at: snapshot.wake_at,
             asked_at: snapshot.asked_at,

@@ -77,6 +77,16 @@ pub(crate) fn held(id: u32, held: bool) -> Event {
     Event::HoldChanged { job: JobId(id), held }
 }
 
+pub(crate) fn kept_back(id: u32, kept: bool) -> Event {
+    Event::KeptBack { job: JobId(id), kept }
+}
+
+/// A job was found to run, and to have done so many seconds of work.
+pub(crate) fn adopted(lease: u32, job: u32, placement: Placement, done: u64) -> Event {
+    let (lease, job, done) = (LeaseId(lease), JobId(job), Span::from_secs(done));
+    Event::Adopted { lease, job, placement: Arc::new(placement), done }
+}
+
 pub(crate) fn started(lease: u32) -> Event {
     Event::Started { lease: LeaseId(lease) }
 }

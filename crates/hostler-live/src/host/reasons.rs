@@ -97,7 +97,10 @@ impl Host {
                     job.spec.gangs.iter().filter_map(|gang| self.window_note(&gang.demand));
                 notes.next().unwrap_or_else(|| job.reason.to_string())
             }
-            Some(Gate::Person | Gate::Array) | None => job.reason.to_string(),
+            Some(Gate::Engine) if !live.row.facts.reason.is_empty() => {
+                live.row.facts.reason.clone()
+            }
+            Some(Gate::Person | Gate::Array | Gate::Engine) | None => job.reason.to_string(),
         }
     }
 

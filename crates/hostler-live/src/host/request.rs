@@ -45,6 +45,7 @@ pub(super) fn spec_of(
     if request.steps == Some(0) {
         return Err(invalid("steps", "0; use 1 or more".to_owned()));
     }
+    let skew = skew_of(request)?;
     let no_suspend = request.no_suspend;
     let checkpoint = if request.checkpoints {
         Checkpoint { save: grace, no_suspend, ..Checkpoint::default() }
@@ -70,10 +71,21 @@ pub(super) fn spec_of(
         },
         profile,
         work: request.steps,
+        skew,
         ..JobSpec::default()
     };
     check_spec(state, &spec).map_err(|fault| invalid("job", fault.to_string()))?;
     Ok((spec, names))
+}
+
+/// How much of its model its largest tensor is.
+fn skew_of(request: &JobRequest) -> Result<Option<Milli>, HostError> {
+    match request.skew {
+        Some(skew) if !(0.0..=1.0).contains(&skew) => {
+            Err(invalid("skew", format!("{skew}; use 0 to 1")))
+        }
+        skew => Ok(skew.map(|skew| Milli((skew * 1000.0).round() as u32))),
+    }
 }
 
 /// The numbers of the group of a job and of its speeds, and the names that have to be numbered for

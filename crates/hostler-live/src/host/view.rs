@@ -16,8 +16,7 @@ use crate::agent::user::{ABILITY, ability_of};
 use crate::job::{HeldBy, JobState, JobView, StartView};
 use crate::limits::PAGE_JOBS_MAX;
 use crate::person::Person;
-use crate::store::{JobRow, Role, Start, TenantQuota, TokenRow, starts, stays};
-use crate::wire::Machine;
+use crate::store::{JobRow, NodeRow, Role, Start, TenantQuota, TokenRow, starts, stays};
 
 /// A node, for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -247,15 +246,16 @@ impl Host {
     /// A node.
     pub fn node(&self, name: &str) -> Option<NodeView> {
         let row = self.desk.node_row(name)?;
-        Some(self.node_view(NodeId(row.id), &row.machine))
+        Some(self.node_view(row))
     }
 
     /// All nodes, by name.
     pub fn nodes(&self) -> Vec<NodeView> {
-        self.desk.node_rows().map(|row| self.node_view(NodeId(row.id), &row.machine)).collect()
+        self.desk.node_rows().map(|row| self.node_view(row)).collect()
     }
 
-    fn node_view(&self, id: NodeId, machine: &Machine) -> NodeView {
+    fn node_view(&self, row: &NodeRow) -> NodeView {
+        let (id, machine) = (NodeId(row.id), &row.machine);
         let state = self.desk.state();
         let node = state.node(id);
         let free = state.capacity().node(id);
@@ -272,7 +272,9 @@ impl Host {
             },
             kept_for: self.kept_now(id),
             connected: status.connected,
-            outdated: is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
+            // One that a cluster manager has needs no agent.
+            outdated: row.token.is_some()
+                && is_earlier(&machine.version, env!("CARGO_PKG_VERSION")),
             version: machine.version.clone(),
             silent_secs: status.silence.secs_f64(),
             cpus: f64::from(node.spec.cpu.0) / 1000.0,
@@ -390,6 +392,7 @@ fn held_by(gate: Gate) -> HeldBy {
         Gate::Quota => HeldBy::Quota,
         Gate::Budget => HeldBy::Budget,
         Gate::Window => HeldBy::Reservation,
+        Gate::Engine => HeldBy::Engine,
     }
 }
 
@@ -444,6 +447,7 @@ pub fn in_list(row: &JobRow) -> JobView {
         failed_rank: row.facts.failed_rank,
         failed_node: failed_node(row.facts.failed_rank, &row.facts.nodes, &row.facts.tasks),
         starts: Vec::new(),
+        engine_id: row.origin.found().map(|by| by.split('~').next().unwrap_or(by).to_owned()),
         request: row.request.without_env(),
     }
 }

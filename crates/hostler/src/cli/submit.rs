@@ -129,6 +129,10 @@ pub struct Submit {
     /// Steps that it will do in all, when it reports progress.
     #[arg(long, value_name = "N", value_parser = values::steps, allow_negative_numbers = true)]
     pub steps: Option<u64>,
+    /// How much of its model its largest tensor is, from 0 to 1, if known: the more, the more it
+    /// loses on several nodes. For the placement rule `by-skew`.
+    #[arg(long, value_name = "PART", value_parser = values::part, allow_negative_numbers = true)]
+    pub skew: Option<f64>,
     /// Tell webhooks of the operator and `--mail-to` when it runs, is over, or failed; several with
     /// commas.
     #[arg(long, value_enum, value_name = "EVENT", value_delimiter = ',')]

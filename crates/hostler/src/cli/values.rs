@@ -116,6 +116,12 @@ pub fn gpus(text: &str) -> Result<f64, String> {
     })
 }
 
+/// A part of a whole.
+pub fn part(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|part: &f64| (0.0..=1.0).contains(part));
+    number.ok_or_else(|| "use 0 to 1".to_owned())
+}
+
 /// CPU cores of one task.
 pub fn cpus(text: &str) -> Result<f64, String> {
     let most = CPU_MILLI_MAX / 1000;

@@ -116,6 +116,7 @@ pub fn apply(request: &mut JobRequest, args: &Submit) {
     request.estimate_secs = args.estimate.or(request.estimate_secs);
     request.grace_secs = args.grace.or(request.grace_secs);
     request.steps = args.steps.or(request.steps);
+    request.skew = args.skew.or(request.skew);
     set(&mut request.tasks, &args.nodes);
     // Where the tasks go is one thing, whichever flag says it.
     if args.tasks.is_some() || args.nodes.is_some() || args.one_node {

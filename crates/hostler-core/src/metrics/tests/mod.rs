@@ -78,9 +78,12 @@ fn two_jobs_give_the_figures_worked_out_by_hand() {
         gpus_saved_peak = 0
         gpus_saved_share = 0.0
         fairness_avg = 1.663157880306244
+        fairness_p50 = 0.5263158082962036
+        fairness_p95 = 2.799999952316284
         fairness_p99 = 2.799999952316284
         fairness_max = 2.799999952316284
         unfair_share = 0.5
+        very_unfair_share = 0.5
         deadline_jobs = 0
         deadline_misses = 0
         starts = 2

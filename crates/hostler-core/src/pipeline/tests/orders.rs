@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::job::Job;
-use crate::stage::Order;
+use crate::stage::{Learnt, Order};
 use crate::units::{Span, Time};
 use crate::view::View;
 
@@ -105,5 +105,53 @@ impl Order for TwoQueues {
         let (gpus, served) = (u64::from(job.spec.gpus()), view.served(job));
         let left = ENOUGH.checked_sub(served).filter(|left| *left > 0 && gpus > 0)?;
         job.lease().map(|_| view.now() + Span(left.div_ceil(gpus)))
+    }
+}
+
+/// Who has waited longest comes first; who runs gives way after some time, and the longer the more.
+pub(super) struct Drifting;
+
+/// As much as anybody is behind while his time is not over, and when it is.
+const BEHIND: [i64; 2] = [-40, 20];
+
+impl Drifting {
+    fn since(view: &View<'_>, job: &Job) -> Time {
+        let lease = job.lease();
+        lease.map_or(job.phase_since, |id| view.lease(id).map_or(view.now(), |lease| lease.since))
+    }
+
+    fn is_over(view: &View<'_>, job: &Job) -> bool {
+        view.now().since(Drifting::since(view, job)).0 >= STEP
+    }
+}
+
+impl Order for Drifting {
+    fn key(&self, view: &View<'_>, job: &Job) -> i64 {
+        let age = (view.now().since(Drifting::since(view, job)).0 / 1_000_000) as i64;
+        match job.lease().is_some() {
+            true => (age * 3 - 60).min(BEHIND[usize::from(Drifting::is_over(view, job))]),
+            false => -age,
+        }
+    }
+
+    fn learn(&mut self, _: &View<'_>) -> Learnt {
+        Learnt::Waiting
+    }
+
+    fn keeps_rank(&self) -> bool {
+        true
+    }
+
+    fn key_at_most(&self, view: &View<'_>, job: &Job) -> Option<i64> {
+        Some(BEHIND[usize::from(Drifting::is_over(view, job))])
+    }
+
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
+        let over = Drifting::since(view, job) + Span(STEP);
+        job.lease().filter(|_| !Drifting::is_over(view, job)).map(|_| over)
     }
 }

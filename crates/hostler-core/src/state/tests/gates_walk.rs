@@ -55,7 +55,7 @@ impl Walk {
     fn fact(&mut self) -> Event {
         let job = self.some_job();
         let lease = self.world.state().leases().next().map(|lease| lease.id.0);
-        match self.below(14) {
+        match self.below(16) {
             0..=3 => {
                 let id = self.world.state().next_job().0;
                 let text = self.spec();
@@ -83,6 +83,8 @@ impl Walk {
                 Event::WindowSet { window: WindowId(self.below(3) as u32), spec }
             }
             12 => Event::WindowEnded { window: WindowId(self.below(3) as u32) },
+            14 => kept_back(job.0, true),
+            15 => kept_back(job.0, false),
             10 => node_up(self.world.state().nodes().len() as u32, 4),
             _ => match lease {
                 Some(lease) => {
@@ -91,6 +93,21 @@ impl Walk {
                 }
                 None => Event::RoundEnded,
             },
+        }
+    }
+
+    /// One that waits or is held is found to run where nobody is.
+    fn find(&mut self) {
+        let (job, state) = (self.some_job(), self.world.state());
+        let node = NodeId((self.at % 2) as u32);
+        let Some(spec) = state.job(job).map(|job| job.spec.clone()) else { return };
+        let gpus = spec.gangs[0].demand.gpu.whole();
+        let Some(devices) = state.capacity().untouched(node, gpus) else { return };
+        let devices: Vec<u32> = devices.into_iter().map(|device| device.0).collect();
+        let fact = adopted(state.next_lease().0, job.0, whole(node.0, &devices), 0);
+        if crate::border::check(state, &fact).is_ok() {
+            self.world.step(self.at, vec![fact], vec![]);
+            assert!(self.world.job(job.0).gates.is_open());
         }
     }
 
@@ -174,6 +191,8 @@ fn any_sequence_of_facts_leaves_the_gates_consistent() {
             let confirmed: Vec<Event> = waiting.map(started).collect();
             walk.world.step(walk.at, confirmed, vec![]);
             walk.world.step(walk.at, facts, vec![Walk::decide()]);
+            walk.check_limits();
+            walk.find();
             walk.check_limits();
         }
         walk.world.check_log();

@@ -1,8 +1,10 @@
 //! What jobs are credited with, and what is learnt of groups.
 
 use crate::event::{Event, Outcome};
-use crate::id::{LeaseId, ModelId};
+use crate::id::{GroupId, JobId, LeaseId, ModelId, TenantId};
 use crate::limits::USES_SEEN_MIN;
+use crate::service::Service;
+use crate::state::ClusterState;
 use crate::testkit::*;
 use crate::units::{Milli, Span};
 
@@ -70,6 +72,38 @@ fn the_most_that_enough_jobs_of_a_group_used_is_expected_of_the_next() {
     assert_eq!(expected, [Some(Milli(300)), None, None, None]);
 }
 
+/// Runs a job of a group of a tenant from 0 to 10 s, and ends it so.
+fn ended(spec: &str, end: impl Fn(u32) -> Event) -> Vec<Service> {
+    let mut world = World::of("1");
+    world.submit(0, 0, &[spec]);
+    world.run(0, 0, whole(0, &[0]));
+    world.step(10, vec![end(0)], vec![]);
+    world.step(10, vec![stopped(0, Outcome::Interrupted, 0, 0)], vec![]);
+    let saved = ClusterState::restore(world.state().snapshot(false));
+    assert_eq!(saved.services(), world.state().services());
+    saved.services().learnt().copied().collect()
+}
+
+#[test]
+fn what_a_job_needed_is_known_when_it_came_to_its_own_end() {
+    let gpu_time = 10_000_000;
+    let service = |tenant, group| Service { tenant: TenantId(tenant), group, gpu_time };
+    assert_eq!(ended("gpus 1", |lease| finished(lease, 1)), [service(0, None)]);
+    let failed = |lease| stopped(lease, Outcome::Failed, 0, 0);
+    assert_eq!(ended("gpus 1 tenant 1 group 3", failed), [service(1, Some(GroupId(3)))]);
+    assert_eq!(ended("gpus 1", |_| cancel(0)), []);
+    assert_eq!(ended("gpus 1", |lease| stopped(lease, Outcome::Interrupted, 0, 0)), []);
+}
+
+#[test]
+fn jobs_that_never_had_a_gpu_teach_nothing() {
+    let mut world = World::of("1");
+    world.submit(0, 0, &["tasks 1", "gpus 1"]);
+    world.run(0, 0, cpu(0, 1));
+    world.step(10, vec![finished(0, 1), cancel(1)], vec![]);
+    assert!(world.state().services().is_empty());
+}
+
 #[test]
 fn time_without_work_is_not_counted_as_received() {
     let mut world = World::of("1");
@@ -84,4 +118,23 @@ fn time_without_work_is_not_counted_as_received() {
     assert_eq!(world.lease(0).settled, secs(4));
     world.step(20, vec![idle(6)], vec![]);
     assert_eq!((world.lease(0).settled, world.lease(0).idle), (secs(6), Span::from_secs(6)));
+}
+
+#[test]
+fn jobs_are_summed_up_over_the_life_of_each() {
+    let mut world = World::of("1");
+    world.submit(0, 0, &["gpus 1"]);
+    world.submit(10, 1, &["gpus 1"]);
+    world.run(10, 0, whole(0, &[0]));
+    let secs_of = |world: &World, id| world.state().crowd_since(world.job(id)) / 1_000_000;
+    world.step(30, vec![], vec![]);
+    // One job for ten seconds, then two for twenty.
+    assert_eq!((secs_of(&world, 0), secs_of(&world, 1)), (50, 40));
+    world.step(40, vec![finished(0, 1)], vec![]);
+    world.step(45, vec![held(1, true)], vec![]);
+    // Alone, and kept back: it counts all the same.
+    world.step(50, vec![], vec![]);
+    assert_eq!(secs_of(&world, 1), 70);
+    let saved = ClusterState::restore(world.state().snapshot(false));
+    assert_eq!(saved.crowd_since(saved.job(JobId(1)).expect("it waits")), 70_000_000);
 }

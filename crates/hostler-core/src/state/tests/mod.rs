@@ -1,6 +1,7 @@
 //! What facts and decisions do to the state.
 
 mod accounts;
+mod adopted;
 mod gates;
 mod gates_walk;
 mod late;
