@@ -10,6 +10,9 @@ const FIRST_ROUND: u32 = 1_664_525;
 const SECOND_ROUND: u32 = 1_566_083_941;
 const TWIST: u32 = 0x9908_b0df;
 
+/// Items up to which `random.sample` draws two of them from a list that it makes.
+const POOL_MAX: u32 = 21;
+
 /// The generator.
 #[derive(Clone, Debug)]
 pub struct Twister {
@@ -81,6 +84,22 @@ impl Twister {
         }
     }
 
+    /// Two different numbers below `end`, which is 2 at least, as `random.sample` draws them.
+    pub fn two_of(&mut self, end: u32) -> [u32; 2] {
+        let first = self.below(end);
+        if end <= POOL_MAX {
+            // The last of those that are left takes the place of the first that is drawn.
+            let second = self.below(end - 1);
+            return [first, if second == first { end - 1 } else { second }];
+        }
+        loop {
+            let second = self.below(end);
+            if second != first {
+                return [first, second];
+            }
+        }
+    }
+
     /// Shuffles from the last place down.
     pub fn shuffle<Item>(&mut self, items: &mut [Item]) {
         for at in (1..items.len()).rev() {
@@ -99,6 +118,13 @@ mod tests {
         let mut numbers: Vec<u32> = (0..10).collect();
         Twister::new(42).shuffle(&mut numbers);
         assert_eq!(numbers, EXPECTED);
+    }
+
+    #[test]
+    fn two_of_a_few_or_of_many_are_those_that_cpython_draws() {
+        let mut twister = Twister::new(42);
+        let drawn = [2, 10, 21, 22, 50, 300].map(|end| twister.two_of(end));
+        assert_eq!(drawn, [[0, 1], [4, 3], [7, 4], [3, 21], [47, 34], [44, 216]]);
     }
 
     const EXPECTED: [u32; 10] = [7, 3, 2, 8, 5, 6, 9, 4, 0, 1];

@@ -1,6 +1,6 @@
 //! Every bound of the policies in one place, with the reason for the number.
 
-use hostler_core::units::Span;
+use hostler_core::units::{Milli, Span};
 
 /// Jobs that get a reservation at one question though nobody behind them could start: about as many
 /// as come between two questions, so that where all goes as planned each is looked at once; where
@@ -96,3 +96,15 @@ pub const ASSIGNMENT_AHEAD_MAX: usize = 200_000_000;
 
 /// Queues by attained service: with more of them than that, jobs are stopped for next to nothing.
 pub const QUEUES_MAX: usize = 64;
+
+/// Skew up to which a job may be spread over nodes: of the models that were published some have at
+/// most 0.14 and the others at least 0.61.
+pub const SKEW_SPREAD_MAX: Milli = Milli(300);
+
+/// By how much finish-time fairness of a job must be worse than that of another for a claim to its
+/// place: less would take it back as soon as both have run for a while.
+pub const CLAIM_MARGIN: f64 = 0.1;
+
+/// Times in a lease at which a job that waits is looked at for whether it has a claim by now. What
+/// is due to it moves with the crowd, so that the time cannot be told for certain.
+pub const CLAIM_LOOKS_PER_LEASE: u64 = 20;

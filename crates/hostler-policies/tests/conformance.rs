@@ -15,7 +15,13 @@ use hostler_core::registry::Registry;
 use hostler_sim::fixture;
 use proptest::prelude::*;
 
-const CASES: u32 = 1000;
+/// At least so many; `PROPTEST_CASES` asks for more.
+const CASES_MIN: u32 = 1000;
+
+fn config() -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    ProptestConfig { cases: asked.cases.max(CASES_MIN), ..asked }
+}
 
 fn node() -> impl Strategy<Value = String> {
     let gpus = prop::sample::select(vec![0u32, 1, 2, 4, 8]);
@@ -217,6 +223,15 @@ fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
             variants.push((def, table("limits_gpu_secs = [60, 300, 900]")));
             variants.push((def, table("limits_gpu_secs = [60, 300]\npromote = 0.5")));
         }
+        if has("lease_secs") {
+            for mode in ["plain", "aligned", "reserve"] {
+                variants.push((def, table(&format!("mode = '{mode}'\nlease_secs = 20"))));
+            }
+        }
+        if has("ends_min") {
+            let soon = "ends_min = 2\nspan_gpu_secs = 200\nquantum_gpu_secs = 60";
+            variants.push((def, table(soon)));
+        }
         if has("sharing") {
             variants.push((def, table("sharing = 'packed'")));
             variants.push((def, table("sharing = 'off'")));
@@ -228,14 +243,26 @@ fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
     variants
 }
 
+/// Says which policy it was, should a check of it panic.
+struct Named(String);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("policy: {}", self.0);
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_policy_keeps_the_rules_of_the_cluster(text in scenario()) {
         let registry = registry();
         for (def, settings) in variants(&registry) {
             let build = || def.build(&settings).expect("defaults are valid");
+            let _named = Named(format!("{} {settings:?}", def.kind));
             let checked = fixture::check(&build, &text);
             let jobs = text.lines().filter(|line| line.starts_with("job")).count();
             prop_assert_eq!(checked.endings.len(), jobs, "{} lost a job", def.kind);

@@ -8,9 +8,9 @@ use hostler_core::cluster::{GpuModel, NodeSpec};
 use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::id::{ModelId, NodeId};
-use hostler_core::job::{Demand, Locality, Models};
+use hostler_core::job::{Demand, Gang, JobSpec, Locality, Models};
 use hostler_core::placement::Part;
-use hostler_core::stage::Shortfall;
+use hostler_core::stage::{Shortfall, place_job};
 use hostler_core::units::{Mib, Milli, Time};
 use hostler_policies::place::PlaceRule;
 
@@ -112,6 +112,8 @@ fn a_single_task_goes_to_the_first_the_tightest_or_the_roomiest_node() {
               node1 1: 4
             Balance
               node0 1: 0
+            BySkew
+              node2 1: 14
         "#]],
     );
 }
@@ -146,6 +148,9 @@ fn a_gang_packs_consolidates_or_spreads() {
             Balance
               node2 4: 12 13 14 15
               node1 4: 6 7 8 9
+            BySkew
+              node1 6: 6 7 8 9 10 11
+              node3 2: 17 18
         "#]],
     );
 }
@@ -173,6 +178,8 @@ fn consolidation_takes_the_tightest_node_that_holds_all() {
               node1 1: 13
             Balance
               node0 4: 0 1 2 3
+            BySkew
+              node2 4: 18 19 20 21
         "#]],
     );
 }
@@ -191,7 +198,7 @@ fn four_quarters_share_one_device_unless_spread() {
               node0 2: 0 0
               node1 1: 2
               node2 1: 4
-            Balance
+            Balance, BySkew
               node0 4: 0 0 0 0
         "#]],
     );
@@ -215,7 +222,7 @@ fn a_gang_that_must_share_a_rack_stays_in_one() {
             Spread
               node3 4: 13 14 15 16
               node4 2: 20 21
-            Balance
+            Balance, BySkew
               node3 6: 13 14 15 16 17 18
         "#]],
     );
@@ -224,7 +231,7 @@ fn a_gang_that_must_share_a_rack_stays_in_one() {
         &demand,
         10,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
               9 would fit
         "#]],
     );
@@ -245,6 +252,8 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
               node0 5: 3 4 5 6 7
             Spread, Balance
               node1 5: 9 10 11 12 13
+            BySkew
+              node0 5: 3 4 5 6 7
         "#]],
     );
     check(
@@ -252,7 +261,7 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
         &near(Locality::Node),
         8,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
               7 would fit
         "#]],
     );
@@ -265,6 +274,8 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
               node0 3: 4 5 6
             Spread, Balance
               node1 3: 9 10 11
+            BySkew
+              node0 3: 4 5 6
         "#]],
     );
     check(
@@ -272,7 +283,7 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
         &near(Locality::Island),
         5,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
               4 would fit
         "#]],
     );
@@ -292,6 +303,8 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
               node1 1: 2
             Balance
               node0 1: 0
+            BySkew
+              node1 1: 2
         "#]],
     );
     let ordered =
@@ -301,7 +314,7 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
         &ordered,
         1,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
               node0 1: 0
         "#]],
     );
@@ -370,4 +383,25 @@ fn whether_a_role_fits_does_not_depend_on_the_rule() {
         assert!(answers[0].map_or_else(|short| short.fit < count, |tasks| tasks == count));
     }
     assert!((300..1700).contains(&fitted), "{fitted} of 2000 fitted: the cases show too little");
+}
+
+#[test]
+fn only_jobs_that_lose_on_several_nodes_get_few() {
+    // Three nodes with two free GPUs, one with four.
+    let mut free = cluster(&[(4, 0, 0), (4, 0, 0), (4, 0, 0), (4, 0, 0)]);
+    for node in 0..3 {
+        occupy(&mut free, node, 2.0);
+    }
+    let place = PlaceRule::BySkew.build();
+    let mut nodes = |skew: Option<u32>| -> Vec<u32> {
+        let gang = Gang { count: 4, demand: gpus(1.0), ..Gang::default() };
+        let spec = JobSpec { gangs: [gang].into(), skew: skew.map(Milli), ..JobSpec::default() };
+        let placed = place_job(&*place, &mut free, &spec).expect("there is room");
+        placed.parts.iter().map(|part| part.node.0).collect()
+    };
+    assert_eq!(nodes(Some(717)), [3], "as vgg19");
+    assert_eq!(nodes(Some(112)), [0, 1], "as resnet50");
+    assert_eq!(nodes(Some(300)), [0, 1]);
+    assert_eq!(nodes(Some(301)), [3]);
+    assert_eq!(nodes(None), [3], "nobody knows");
 }

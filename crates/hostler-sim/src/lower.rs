@@ -4,6 +4,7 @@
 //! trace of a million jobs is held once, in its compact form.
 
 mod pools;
+mod skew;
 mod speeds;
 
 use std::collections::BTreeMap;
@@ -52,6 +53,8 @@ pub struct Workload {
     /// Profiles by the `model` of a task; the one for all others apart.
     profiles: BTreeMap<TextId, ProfileKey>,
     profile_of_others: Option<ProfileKey>,
+    /// How much of a model its largest tensor is, by the `model` of a task.
+    skews: BTreeMap<TextId, Milli>,
     speeds: Speeds,
     /// What the throughput table does not say.
     pub gaps: Gaps,
@@ -173,6 +176,7 @@ impl Workload {
             tenants: Vec::new(),
             models: BTreeMap::new(),
             pools: pools.needs(&trace),
+            skews: skew::published(&trace),
             trace,
             profiles: speeds.keys().clone(),
             profile_of_others: None,
@@ -293,6 +297,7 @@ impl Workload {
                 .find_map(|task| self.profiles.get(&task.model).copied())
                 .or(self.profile_of_others),
             work: self.speeds.run(tasks).map(|(steps, _)| steps),
+            skew: tasks.iter().find_map(|task| self.skews.get(&task.model).copied()),
             ..JobSpec::default()
         }
     }

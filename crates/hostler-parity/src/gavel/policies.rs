@@ -14,7 +14,8 @@ use hostler_policies::fair::{FairQuestion, Ranking, Rounds, Rules};
 use hostler_policies::place::first_fit::FirstFit;
 
 use super::allocate::{
-    Apart, FinishCentre, Flat, PairedMaxMin, PublishedFifo, RoomAnywhere, SearchedMakespan, flat,
+    Apart, FinishCentre, Flat, PairedMaxMin, PublishedFifo, RandomPairs, RoomAnywhere,
+    SearchedMakespan, flat,
 };
 use super::exact::Exact;
 use super::rounds::{GavelPolicy, PublishedDealing, Remembering, Shuffles};
@@ -145,6 +146,7 @@ pub const POLICIES: &[GavelPolicyDef] = &[
     GavelPolicyDef::new("allox", |_| {
         Box::new(Allox { alpha: 1.0, tie_order: BY_NAME.to_vec(), ahead: false })
     }),
+    GavelPolicyDef::new("gandiva", |seed| Box::new(RandomPairs::new(seed))).packed(),
 ];
 
 fn sum(priced: bool, deadlines: bool) -> SumThroughput<Apart> {

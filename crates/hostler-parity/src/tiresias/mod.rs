@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hostler_core::engine::Engine;
 use hostler_core::executor;
 use hostler_core::job::{Ending, Job, Phase};
+use hostler_core::metrics::{UNFAIR, ideal_secs};
 use hostler_core::predict::UserEstimate;
 use hostler_core::state::ClusterState;
 use hostler_core::units::Time;
@@ -71,6 +72,14 @@ pub struct TiresiasOutcome {
     pub preemptions: u64,
     /// Times that jobs came back to the first queue.
     pub promotions: u64,
+    /// Finish-time fairness of the job in the middle.
+    pub fairness_p50: f64,
+    /// That of the worst but one in twenty.
+    pub fairness_p95: f64,
+    /// That of the job that fared worst.
+    pub fairness_max: f64,
+    /// Share of jobs above 1.05.
+    pub unfair_share: f64,
     /// Jobs that ended.
     pub done: u64,
     /// Facts taken in.
@@ -129,12 +138,12 @@ pub fn run(rows: &[TiresiasJob], options: &Options) -> Result<TiresiasOutcome, T
     let by_node = policies::by_node(options)?;
     let policy = policies::policy(options, &promotions)?;
     let mut world = SecondsWorld::new(&rows, &options.shape, by_node);
-    let tally = Tally::default();
+    let tally = Tally { gpus: rows.iter().map(|row| row.gpus).collect(), ..Tally::default() };
     let mut engine = Engine::new(policy, tally).with_predictor(Box::new(UserEstimate));
     executor::run(&mut world, &mut engine)?;
     let events = engine.events();
     let (_, tally) = engine.into_parts();
-    let outcome = tally.outcome(&rows)?;
+    let outcome = tally.outcome(&rows, &options.shape)?;
     Ok(TiresiasOutcome { promotions: promotions.load(Ordering::Relaxed), events, ..outcome })
 }
 
@@ -143,6 +152,10 @@ pub fn run(rows: &[TiresiasJob], options: &Options) -> Result<TiresiasOutcome, T
 struct Tally {
     /// Seconds from submission to end.
     times: Vec<u64>,
+    /// GPUs that each job asks for.
+    gpus: Vec<u32>,
+    /// Seconds from submission to end, seconds of work, other jobs meanwhile, GPUs.
+    lives: Vec<[f64; 4]>,
     ended: Vec<Box<str>>,
     last: u64,
     waited: u64,
@@ -150,10 +163,14 @@ struct Tally {
 }
 
 impl Watch for Tally {
-    fn retired(&mut self, at: Time, _: &ClusterState, job: &Job) {
+    fn retired(&mut self, at: Time, state: &ClusterState, job: &Job) {
         if job.phase != Phase::Done(Ending::Finished) {
             return;
         }
+        let life = at.since(job.submitted);
+        let crowd = state.crowd_since(job) as f64 / life.0.max(1) as f64;
+        let gpus = f64::from(self.gpus[job.id.index()]);
+        self.lives.push([life.secs_f64(), job.ledger.done.secs_f64(), crowd, gpus]);
         self.times.push(at.since(job.submitted).0 / SECOND);
         self.ended.push(job.spec.name.clone());
         self.last = self.last.max(at.0 / SECOND);
@@ -166,7 +183,11 @@ impl Watch for Tally {
 const SECOND: u64 = 1_000_000;
 
 impl Tally {
-    fn outcome(mut self, rows: &[TiresiasJob]) -> Result<TiresiasOutcome, TiresiasError> {
+    fn outcome(
+        mut self,
+        rows: &[TiresiasJob],
+        shape: &ClusterShape,
+    ) -> Result<TiresiasOutcome, TiresiasError> {
         let count = self.times.len();
         if count < rows.len() {
             let left = rows.iter().map(|row| &*row.id).filter(|id| !self.has_ended(id));
@@ -174,6 +195,7 @@ impl Tally {
             return Err(TiresiasError::NeverDone { count: rows.len() - count, jobs });
         }
         self.times.sort_unstable();
+        let fairness = self.fairness(f64::from(shape.all_gpus()));
         let mean = |sum: u64| sum as f64 / count.max(1) as f64;
         let at = |place: usize| self.times.get(place).copied().unwrap_or(0) as f64;
         let percentile = |part: usize| at((part * count).div_ceil(100).saturating_sub(1));
@@ -186,9 +208,24 @@ impl Tally {
             makespan_s: self.last,
             avg_pending_s: mean(self.waited),
             preemptions: self.preemptions,
+            fairness_p50: fairness.get(count / 2).copied().unwrap_or(0.0),
+            fairness_p95: fairness.get(count * 95 / 100).copied().unwrap_or(0.0),
+            fairness_max: fairness.last().copied().unwrap_or(0.0),
+            unfair_share: fairness.iter().filter(|one| **one > UNFAIR).count() as f64
+                / count.max(1) as f64,
             done: count as u64,
             ..TiresiasOutcome::default()
         })
+    }
+
+    /// Finish-time fairness of all jobs, ascending.
+    fn fairness(&self, all_gpus: f64) -> Vec<f64> {
+        let one = |[life, run, crowd, gpus]: &[f64; 4]| {
+            life / ideal_secs(*run, *crowd, gpus / all_gpus.max(1.0))
+        };
+        let mut fairness: Vec<f64> = self.lives.iter().map(one).collect();
+        fairness.sort_unstable_by(f64::total_cmp);
+        fairness
     }
 
     fn has_ended(&self, id: &str) -> bool {

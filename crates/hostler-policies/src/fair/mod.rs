@@ -34,5 +34,6 @@ policies![
     max_throughput,
     proportional,
     strategy_proof,
+    themis,
     water_filling,
 ];

@@ -26,7 +26,7 @@ pub(super) fn place_alone(
 ) -> Result<Placement, Shortfall> {
     let gang = gpu_gang(spec).ok_or(Shortfall { fit: 0 })?;
     let demand = demand_on(&gang.demand, model);
-    let parts = place.choose(free, 0, &demand, gang.count)?;
+    let parts = place.choose_for(spec, free, 0, &demand, gang.count)?;
     Ok(Placement { parts })
 }
 

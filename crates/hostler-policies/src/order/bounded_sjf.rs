@@ -25,8 +25,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use hostler_core::admit::EmptyCluster;
+use hostler_core::capacity::{Capacity, Overlay};
 use hostler_core::id::JobId;
-use hostler_core::job::Job;
+use hostler_core::job::{Job, Locality};
 use hostler_core::pipeline::{Backlog, Rank, ShareRule};
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, PolicyDef, Wake};
@@ -57,6 +58,7 @@ pub fn def() -> PolicyDef {
             queues: GapQueues::default(),
             holders: Holders::default(),
             empty_cluster: EmptyCluster::default(),
+            emptied: Overlay::default(),
         }))
     })
 }
@@ -93,6 +95,8 @@ struct BoundedSjf {
     queues: GapQueues,
     holders: Holders,
     empty_cluster: EmptyCluster,
+    /// Memory for a node on which nothing runs; what is in it means nothing.
+    emptied: Overlay,
 }
 
 /// What may start at this question besides the oldest job.
@@ -100,6 +104,22 @@ struct Turn {
     oldest: Option<JobId>,
     /// GPUs that others may take, in thousandths.
     left: u64,
+}
+
+impl Turn {
+    /// What a job takes of what others may take.
+    fn takes(&self, job: &Job) -> u64 {
+        if self.is_overtaken_by(job) { job.spec.gpu_milli() } else { 0 }
+    }
+
+    fn is_overtaken_by(&self, job: &Job) -> bool {
+        self.oldest.is_some_and(|oldest| oldest != job.id)
+    }
+
+    /// Whether enough is left for a job.
+    fn allows(&self, job: &Job) -> bool {
+        !self.is_overtaken_by(job) || self.left > 0 && job.spec.gpu_milli() <= self.left
+    }
 }
 
 impl Policy for BoundedSjf {
@@ -181,7 +201,10 @@ impl BoundedSjf {
     }
 
     /// Whether a job would fit if nothing ran.
-    fn could_run(&self, view: &View<'_>, job: &Job, plan: &mut Plan<'_>) -> bool {
+    fn could_run(&mut self, view: &View<'_>, job: &Job, plan: &mut Plan<'_>) -> bool {
+        if self.fits_emptied_nodes(view, job, plan.free()) {
+            return true;
+        }
         let mark = plan.mark();
         for lease in view.leases() {
             plan.lift(lease.id).expect("the lease is one of the state's");
@@ -191,23 +214,56 @@ impl BoundedSjf {
         fits
     }
 
+    /// A quick yes, mostly: whether nodes that are emptied one by one hold a job. No says nothing
+    /// about jobs with several roles, or in one rack.
+    fn fits_emptied_nodes(&mut self, view: &View<'_>, job: &Job, free: &Capacity) -> bool {
+        let [gang] = &*job.spec.gangs else { return false };
+        let of_one_node = match gang.demand.locality {
+            Locality::Node | Locality::Island => true,
+            Locality::Any | Locality::Apart => false,
+            Locality::Rack => return false,
+        };
+        let mut slots: u32 = 0;
+        view.nodes().iter().any(|node| {
+            self.emptied.clear();
+            let leases = node.leases.iter().filter_map(|lease| view.lease(*lease));
+            let parts = leases.flat_map(|lease| &lease.placement.parts);
+            let here = parts.filter(|part| part.node == node.id);
+            here.for_each(|part| self.emptied.release(free, part));
+            let here = self.emptied.slots(free, node.id, &gang.demand, gang.count);
+            slots = if of_one_node { here } else { slots.saturating_add(here) };
+            slots >= gang.count
+        })
+    }
+
+    /// The heads of kinds that may start one of their jobs.
+    fn heads(&self, view: &View<'_>, turn: &Turn, plan: &Plan<'_>) -> Vec<Reverse<(Rank, Kind)>> {
+        let head = |(rank, kind): (Rank, &Kind)| Reverse((rank, kind.clone()));
+        if let Turn { oldest: Some(oldest), left: 0 } = *turn {
+            let rank = (self.order.key(view, waiting(view, oldest)), oldest);
+            let kind = self.queues.kind(rank).filter(|_| self.queues.may_fit(rank));
+            let first = kind.and_then(|kind| Some((self.queues.line(kind).after(FIRST)?, kind)));
+            return first.map(head).into_iter().collect();
+        }
+        let may_start =
+            |(rank, _): &(Rank, &Kind)| turn.allows(waiting(view, rank.1)) || plan.has_job(rank.1);
+        self.queues.heads(FIRST).filter(may_start).map(head).collect()
+    }
+
     /// Starts others by rank, as far as they may.
     fn start_shortest(&mut self, view: &View<'_>, turn: &mut Turn, plan: &mut Plan<'_>) {
-        let heads = self.queues.heads(FIRST).map(|(rank, kind)| Reverse((rank, kind.clone())));
-        let mut heap: BinaryHeap<Reverse<(Rank, Kind)>> = heads.collect();
+        let mut heap = BinaryHeap::from(self.heads(view, turn, plan));
         while let Some(Reverse((rank, kind))) = heap.pop() {
             let job = waiting(view, rank.1);
-            let overtakes = turn.oldest.is_some_and(|oldest| oldest != rank.1);
-            let gpus = if overtakes { job.spec.gpu_milli() } else { 0 };
             if !plan.has_job(rank.1) {
                 // All of a kind ask for the same.
-                if gpus > turn.left || turn.left == 0 && overtakes {
+                if !turn.allows(job) {
                     continue;
                 }
                 let placed = self.queues.place(&*self.place, plan, rank, &job.spec);
                 let Some(placement) = placed else { continue };
                 plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
-                turn.left -= gpus;
+                turn.left -= turn.takes(job);
             }
             let next = self.queues.line(&kind).after(rank);
             heap.extend(next.map(|next| Reverse((next, kind))));

@@ -11,20 +11,18 @@ use hostler_core::job::Job;
 use hostler_core::pipeline::{HalfLifeDays, Head, Pipeline, ShareRule};
 use hostler_core::policy::PolicyDef;
 use hostler_core::stage::Order;
-use hostler_core::units::{Span, Time};
+use hostler_core::units::Time;
 use hostler_core::view::View;
 
 use super::rank::by_rank_if;
+use super::steps::Steps;
 use crate::place::PlaceRule;
 
 /// Least attained service.
 pub fn def() -> PolicyDef {
     let summary = "least GPU time received first, preempting";
     PolicyDef::new("las", summary, |config: Config| {
-        if config.quantum_gpu_secs == 0 {
-            return Err("`quantum_gpu_secs` must be at least 1".to_owned());
-        }
-        let order = BySteps { quantum: Span::from_secs(config.quantum_gpu_secs).0 };
+        let order = BySteps { steps: Steps::new(config.quantum_gpu_secs)? };
         let pipeline = Pipeline {
             head: config.head,
             preempt: by_rank_if(config.preempt),
@@ -50,31 +48,14 @@ hostler_core::settings! {
     }
 }
 
-/// Steps for each doubling of what was received; of less than twice as many quanta, each is one.
-const FINE_STEPS: u64 = 64;
-
 /// Ranks by steps of GPU time.
 struct BySteps {
-    /// In device-microseconds.
-    quantum: u64,
-}
-
-impl BySteps {
-    fn quanta(&self, view: &View<'_>, job: &Job) -> u64 {
-        view.served(job) / self.quantum
-    }
-}
-
-/// The step of so many quanta, and the quanta at which the next one begins.
-fn step_of(quanta: u64) -> (u64, u64) {
-    let doublings = (quanta / FINE_STEPS).checked_ilog2().unwrap_or(0);
-    let within = quanta >> doublings;
-    (within + u64::from(doublings) * FINE_STEPS, (within + 1) << doublings)
+    steps: Steps,
 }
 
 impl Order for BySteps {
     fn key(&self, view: &View<'_>, job: &Job) -> i64 {
-        i64::try_from(step_of(self.quanta(view, job)).0).unwrap_or(i64::MAX)
+        i64::try_from(self.steps.step_of(view, job).number).unwrap_or(i64::MAX)
     }
 
     fn keeps_rank(&self) -> bool {
@@ -86,25 +67,6 @@ impl Order for BySteps {
     }
 
     fn changes_at(&self, view: &View<'_>, job: &Job) -> Option<Time> {
-        let (_, next) = step_of(self.quanta(view, job));
-        view.served_at(job, next.saturating_mul(self.quantum))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::step_of;
-
-    #[test]
-    fn steps_follow_each_other_and_are_few() {
-        for quanta in 0..100_000 {
-            let (step, next) = step_of(quanta);
-            assert!(next > quanta, "{quanta}");
-            assert_eq!(step_of(next).0, step + 1, "{quanta}");
-            assert_eq!(step_of(next - 1).0, step, "{quanta}");
-        }
-        assert_eq!(step_of(127), (127, 128));
-        assert_eq!(step_of(1000), (64 * 3 + 125, 1008));
-        assert!(step_of(u64::MAX / 1_000_000).0 < 3000);
+        self.steps.next_at(view, job)
     }
 }

@@ -7,11 +7,13 @@ mod choices;
 mod gap_queues;
 mod head_room;
 mod holders;
+mod likely_ends;
 mod line;
 mod outlook;
 mod queues;
 mod rank;
 mod shadow;
+mod steps;
 
 policies![
     fifo,
@@ -21,6 +23,7 @@ policies![
     srtf,
     las,
     tiresias,
+    gittins,
     bounded_sjf,
     priority,
     load_balance,

@@ -97,8 +97,7 @@ impl Queues {
         if job.phase == Phase::Pending && self.paid_back(job, view.now()) >= served {
             return 0;
         }
-        let paid = self.paid_back(job, last_change(view, job));
-        self.queue_at(served.saturating_sub(paid))
+        self.queue_at(served.saturating_sub(self.paid_by_change(view, job)))
     }
 
     /// When a job moves to another queue, if no fact moves it before.
@@ -106,7 +105,7 @@ impl Queues {
         if job.phase == Phase::Pending {
             return self.promoted_at(view, job);
         }
-        let paid = self.paid_back(job, last_change(view, job));
+        let paid = self.paid_by_change(view, job);
         let counted = view.served(job).saturating_sub(paid);
         let limit = self.limits.get(self.queue_at(counted))?;
         view.served_at(job, limit.saturating_add(paid))
@@ -125,6 +124,17 @@ impl Queues {
         let served = u128::from(job.ledger.gpu_time()) * u128::from(self.promote_milli);
         let waited = served.div_ceil(u128::from(job.asked().gpu_milli()).max(1));
         Some(first + job.ledger.ran + Span(u64::try_from(waited).unwrap_or(u64::MAX)))
+    }
+
+    /// GPU time that had been paid back when a job last began to hold something, or ceased to.
+    ///
+    /// To one that begins anew the time to load what it saved is no service: where that is as long
+    /// as the first queue, it would sink before it did anything, again and again.
+    fn paid_by_change(&self, view: &View<'_>, job: &Job) -> u64 {
+        let paid = self.paid_back(job, last_change(view, job));
+        let begins_anew = self.promote_milli > 0 && paid >= job.ledger.gpu_time();
+        let lease = job.lease().and_then(|lease| view.lease(lease)).filter(|_| begins_anew);
+        paid.saturating_add(lease.map_or(0, |lease| view.gpu_time_of_load(lease)))
     }
 
     /// GPU time that waiting has paid back by a time at which a job holds nothing, or began to

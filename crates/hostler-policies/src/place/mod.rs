@@ -7,6 +7,7 @@
 
 pub mod balance;
 pub mod best_fit;
+pub mod by_skew;
 pub mod consolidate;
 pub mod first_fit;
 pub mod progressive;
@@ -15,6 +16,7 @@ pub mod spread;
 
 use balance::Balance;
 use best_fit::BestFit;
+use by_skew::BySkew;
 use consolidate::Consolidate;
 use first_fit::FirstFit;
 use hostler_core::capacity::{Capacity, Walk};
@@ -41,16 +43,19 @@ pub enum PlaceRule {
     Spread,
     /// The nodes that are booked the least.
     Balance,
+    /// As few nodes as possible for jobs that lose on several, else the fewest free GPUs.
+    BySkew,
 }
 
 impl PlaceRule {
     /// Every rule.
-    pub const ALL: [PlaceRule; 5] = [
+    pub const ALL: [PlaceRule; 6] = [
         PlaceRule::FirstFit,
         PlaceRule::BestFit,
         PlaceRule::Consolidate,
         PlaceRule::Spread,
         PlaceRule::Balance,
+        PlaceRule::BySkew,
     ];
 
     /// The stage that places by this rule.
@@ -61,13 +66,14 @@ impl PlaceRule {
             PlaceRule::Consolidate => Box::new(Consolidate),
             PlaceRule::Spread => Box::new(Spread),
             PlaceRule::Balance => Box::new(Balance { with_gpus: true }),
+            PlaceRule::BySkew => Box::new(BySkew),
         }
     }
 }
 
 impl SettingType for PlaceRule {
     const TAKES: &'static str =
-        "\"first-fit\" | \"best-fit\" | \"consolidate\" | \"spread\" | \"balance\"";
+        "\"first-fit\" | \"best-fit\" | \"consolidate\" | \"spread\" | \"balance\" | \"by-skew\"";
     const HELP: &'static str = "Which nodes a job gets.";
 }
 

@@ -4,6 +4,7 @@ mod attained;
 mod backfill;
 mod fair;
 mod gates;
+mod leases;
 mod order;
 mod reference;
 mod regressions;

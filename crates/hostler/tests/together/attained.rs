@@ -28,7 +28,8 @@ fn newcomers_run_first(policy: &str) {
     cluster.serve();
     cluster.until_up();
     let (gate, script) = cluster.gate("go");
-    let newcomer = cluster.submit(&["--gpus", "1", "--tasks", "2", "--", "sh", "-c", &script]);
+    let options = ["--gpus", "1", "--tasks", "2", "--estimate", "1s"];
+    let newcomer = cluster.submit(&[&options, &["--", "sh", "-c", &script][..]].concat());
     cluster.until(newcomer, "running");
     cluster.kill_agent(1);
     cluster.spawn_agent(1);
@@ -51,4 +52,14 @@ fn least_attained_service_lets_newcomers_run_first() {
 #[test]
 fn queues_by_attained_service_let_newcomers_run_first() {
     newcomers_run_first("kind = 'tiresias'\nlimits_gpu_secs = [2, 3600]\n");
+}
+
+#[test]
+fn leases_let_newcomers_run_who_would_end_late() {
+    newcomers_run_first("kind = 'themis'\nlease_secs = 2\nestimate = 'user'\n");
+}
+
+#[test]
+fn queues_with_the_gittins_index_let_newcomers_run_first() {
+    newcomers_run_first("kind = 'gittins'\nlimits_gpu_secs = [2, 3600]\nends_min = 1\n");
 }

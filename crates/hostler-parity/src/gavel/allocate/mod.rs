@@ -4,11 +4,13 @@
 mod apart;
 mod fifo;
 mod finish_path;
+mod gandiva;
 mod makespan;
 
 pub(super) use apart::Apart;
 pub(super) use fifo::{PublishedFifo, RoomAnywhere};
 pub(super) use finish_path::FinishCentre;
+pub(super) use gandiva::RandomPairs;
 use hostler_policies::allocate::{
     Allocate, AllocateError, Allocation, Instance, MaxMin, RateKnowledge, proportional_rates,
 };
