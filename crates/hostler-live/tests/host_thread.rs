@@ -293,6 +293,7 @@ async fn a_panic_on_its_thread_is_told_to_everybody_who_waits() {
 async fn a_daemon_whose_host_panics_ends_with_a_fault() {
     let folder = tempfile::tempdir().unwrap();
     let settings = server::Settings {
+        engine: server::Engine::Agents,
         experience: Experience::default(),
         data: folder.path().to_owned(),
         store: None,

@@ -39,8 +39,13 @@ impl Chosen {
 
     /// The same policy, which learns run times from jobs that are over.
     pub fn learning(self) -> Chosen {
+        self.estimating("blend")
+    }
+
+    /// The same policy, with run times from this source.
+    pub fn estimating(self, source: &str) -> Chosen {
         let mut settings = self.settings;
-        settings.insert("estimate".to_owned(), "blend".into());
+        settings.insert("estimate".to_owned(), source.into());
         Chosen { settings, ..self }
     }
 

@@ -1,4 +1,4 @@
-//! What carries decisions out: agents on machines now, other cluster managers beside them later.
+//! What carries decisions out: agents on machines, or Slurm; one of them in each daemon.
 //!
 //! A driver is a state machine below the [`Host`](crate::host::Host): it hears words from outside,
 //! enters facts, and gives effects that leave when everything before them is safe in the store. It
@@ -6,6 +6,7 @@
 //! host is the [`Desk`].
 
 pub mod agents;
+pub mod slurm;
 
 use hostler_core::ability::Abilities;
 use hostler_core::decision::StopHow;
@@ -13,8 +14,10 @@ use hostler_core::id::{LeaseId, NodeId};
 use hostler_core::units::Span;
 
 pub use agents::{AgentDriver, AgentWord};
+pub use slurm::{SlurmDriver, SlurmSettings};
 
 use crate::host::{Desk, HostError};
+use crate::store::JobOrigin;
 use crate::stream::StreamRequest;
 use crate::wire::Stream;
 
@@ -69,13 +72,40 @@ pub trait Driver: Send {
 
     /// How many connections there are to what runs jobs.
     fn connected(&self) -> usize;
+
+    /// Whether jobs that came in this way are its business. A store with others is not taken.
+    fn runs(&self, origin: &JobOrigin) -> bool {
+        *origin == JobOrigin::Ours
+    }
+
+    /// Why jobs are not submitted here, and where they are instead; nothing where they are.
+    fn takes_no_jobs(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Something from outside, for the driver whose language it is; each driver has its own.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "inputs wait in boxes")]
 pub enum Word {
     /// About agents.
     Agent(AgentWord),
+    /// About Slurm.
+    Slurm(slurm::SlurmWord),
+}
+
+/// Something that a cluster manager is asked for, in its language. Each is answered by a word,
+/// whatever becomes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
+    /// Of Slurm.
+    Slurm(slurm::SlurmCall),
+}
+
+/// Has calls carried out. It must not block.
+pub trait Caller: Send {
+    /// Begins a call.
+    fn call(&mut self, call: Call);
 }
 
 /// A piece of output that somebody wants to see.

@@ -26,6 +26,9 @@ impl Host {
     ) -> Result<(), HostError> {
         let answer = match command {
             Command::Submit { request, key, tenant } => {
+                if let Some(instead) = self.driver.takes_no_jobs() {
+                    return Err(HostError::TakesNoJobs { instead });
+                }
                 return self.desk.submit(slot, by, *request, key, tenant);
             }
             Command::Cancel { job, version } => {

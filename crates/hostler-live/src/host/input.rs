@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::JobsChanged;
-use crate::driver::Word;
+use crate::driver::{Call, Word};
 use crate::job::{JobAction, JobRequest, JobState, JobView};
 use crate::notice::Notice;
 use crate::person::Person;
@@ -64,6 +64,8 @@ pub enum Effect {
     Changed(Change),
     /// Tell those who are not looking.
     Notify(Box<Notice>),
+    /// Ask a cluster manager for something; what came of it is a word of the driver's.
+    Call(Call),
     /// Fetch the question of this number, solve it and give the answer back as an input.
     Solve(u64),
 }
@@ -474,6 +476,12 @@ pub enum HostError {
     OldAgent {
         /// Its name.
         node: String,
+    },
+    /// What runs the jobs takes them itself.
+    #[error("this daemon takes no jobs: {instead}")]
+    TakesNoJobs {
+        /// Where they are submitted.
+        instead: String,
     },
     /// Too much is going on.
     #[error("too many requests are waiting; try again in a moment")]

@@ -40,13 +40,13 @@ use hostler_core::event::Event;
 use hostler_core::policy::Policy;
 use hostler_core::record::Record;
 use hostler_core::solve::SolverQuestion;
-use hostler_core::state::ClusterState;
+use hostler_core::state::{ClusterState, Snapshot};
 use hostler_core::units::{Span, Time};
 use hostler_core::verify::Violation;
 
 pub use desk::Desk;
 pub use estimates::Experience;
-pub use found::FoundJob;
+pub use found::{FoundArray, FoundJob, FoundPart};
 pub use input::{
     Answer, Change, Changed, Command, DEFAULT_TENANT, DEFAULT_TENANT_NUMBER, Effect, HostError,
     Input, OutputPiece, Principal, SessionId,
@@ -54,7 +54,7 @@ pub use input::{
 pub use metrics::{Figures, Histogram};
 pub use nodes::features;
 pub use request::grace_of;
-pub use thread::{AgentLink, AgentVoice, Changes, HostHandle, HostThread};
+pub use thread::{AgentLink, AgentVoice, Changes, Ear, HostHandle, HostThread};
 pub use tokens::{Secret, hash_of, stranger};
 pub use view::{JobFilter, NodeView, TenantView, TokenView, of_row};
 
@@ -176,6 +176,11 @@ impl Host {
     /// The scheduler's state.
     pub fn state(&self) -> &ClusterState {
         self.desk.state()
+    }
+
+    /// The same as it can be saved, and gone on from elsewhere.
+    pub fn snapshot(&self) -> Snapshot {
+        self.desk.engine.snapshot()
     }
 
     fn take(&mut self, input: Input) {

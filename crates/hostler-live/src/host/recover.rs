@@ -61,6 +61,7 @@ impl Host {
         now: Time,
     ) -> Result<Host, HostError> {
         let mut desk = Desk::open(store, builder, settings, experience, now)?;
+        desk.check_engine(&*driver)?;
         driver.restore(&mut desk);
         desk.drain();
         desk.predict_anew();
@@ -92,6 +93,18 @@ impl Host {
 }
 
 impl Desk {
+    /// Refuses jobs that another engine is to run.
+    fn check_engine(&self, driver: &dyn Driver) -> Result<(), HostError> {
+        let others = self.jobs.values().filter(|live| !driver.runs(&live.row.origin));
+        let Some(first) = others.clone().map(|live| live.row.id).min() else { return Ok(()) };
+        let fault = format!(
+            "this store has {} jobs of another engine, job {first} first; start the daemon with \
+             that engine, or with a folder of its own (`--data`)",
+            others.count()
+        );
+        Err(HostError::Invalid { field: "engine", fault })
+    }
+
     fn open(
         mut store: Box<dyn Store>,
         builder: PolicyBuilder,

@@ -25,7 +25,7 @@ use super::tokens::Tokens;
 use super::{
     Answer, Change, Command, Effect, Host, HostError, Input, Principal, Secret, SessionId,
 };
-use crate::driver::{AgentWord, Word};
+use crate::driver::{AgentWord, Caller, Word};
 use crate::job::JobView;
 use crate::limits::{
     AGENT_MESSAGES_MAX, CHANGES_KEPT, INPUTS_PER_BATCH_MAX, INPUTS_WAITING_MAX, NOTICES_WAITING_MAX,
@@ -80,7 +80,16 @@ pub struct HostThread {
 
 impl HostThread {
     /// Puts a host on a thread of its own.
-    pub fn start(mut host: Host) -> Result<(HostHandle, HostThread), HostError> {
+    pub fn start(host: Host) -> Result<(HostHandle, HostThread), HostError> {
+        HostThread::start_with(host, |_| None)
+    }
+
+    /// The same with somebody who carries out what the driver asks of a cluster manager, and tells
+    /// the ear what came of it.
+    pub fn start_with(
+        mut host: Host,
+        caller: impl FnOnce(Ear) -> Option<Box<dyn Caller>>,
+    ) -> Result<(HostHandle, HostThread), HostError> {
         host.desk.stopwatch = clock::running();
         let library = HistoryReader::start(host.reader()?)?;
         let shared = Arc::new(Shared {
@@ -99,6 +108,7 @@ impl HostThread {
             host,
             inbox,
             back: Arc::downgrade(&messages),
+            caller: caller(Ear { messages: Arc::downgrade(&messages) }),
             solver: Solver::default(),
             shared: Arc::clone(&shared),
             replies: BTreeMap::new(),
@@ -329,6 +339,27 @@ impl AgentVoice {
     }
 }
 
+/// Hears what came of calls. It does not keep the host alive.
+#[derive(Clone)]
+pub struct Ear {
+    messages: Weak<SyncSender<Message>>,
+}
+
+impl Ear {
+    /// Tells the driver something; waits while too much is going on.
+    pub async fn hear(&self, word: Word) {
+        let mut message = Message::Input(Box::new(Input::Driver(word)));
+        while let Some(messages) = self.messages.upgrade() {
+            message = match messages.try_send(message) {
+                Err(TrySendError::Full(message)) => message,
+                Ok(()) | Err(TrySendError::Disconnected(_)) => return,
+            };
+            drop(messages);
+            tokio::time::sleep(FULL_PAUSE).await;
+        }
+    }
+}
+
 impl Shared {
     fn recent(&self) -> MutexGuard<'_, VecDeque<Change>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
@@ -345,6 +376,7 @@ struct Body {
     clock: Clock,
     inbox: Receiver<Message>,
     back: Weak<SyncSender<Message>>,
+    caller: Option<Box<dyn Caller>>,
     solver: Solver,
     shared: Arc<Shared>,
     replies: BTreeMap<u64, Reply>,
@@ -485,6 +517,10 @@ impl Body {
             }
             // Who is too slow for it counts what was missed.
             Effect::Notify(notice) => _ = self.shared.notices.send(Arc::from(notice)),
+            Effect::Call(call) => {
+                let caller = self.caller.as_mut().expect("a driver that calls has a caller");
+                caller.call(call);
+            }
             Effect::Solve(number) => self.solver.next = Some(number),
             Effect::Changed(change) => {
                 let mut recent = self.shared.recent();

@@ -9,6 +9,7 @@ mod backup;
 mod changes;
 mod cluster;
 mod document;
+mod engine;
 mod events;
 pub mod fault;
 mod health;
@@ -43,6 +44,7 @@ use tokio::time::{Instant, timeout};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use engine::Engine;
 pub use local::LocalSettings;
 pub use start::{ADMIN_TOKEN, Certificate, Running, ServeError, Settings, reset_admin, start};
 
@@ -202,6 +204,7 @@ impl From<HostError> for ApiFault {
             | HostError::LastAdmin { .. }
             | HostError::Enrolled { .. }
             | HostError::OldAgent { .. }
+            | HostError::TakesNoJobs { .. }
             | HostError::Silent { .. } => StatusCode::CONFLICT,
             HostError::KeyReused { .. } | HostError::TooFewCores { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use hostler_core::units::Time;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -20,8 +21,7 @@ use super::health::Pulse;
 use super::notices::{self, Herald};
 use super::rate::{Buckets, Rate};
 use super::tls::{self, Identity, TlsError, write_secret};
-use super::{App, LocalSettings, Parts, listen, local, paths, router};
-use crate::driver::AgentDriver;
+use super::{App, Engine, LocalSettings, Parts, listen, local, paths, router};
 use crate::host::{
     self, Command, DEFAULT_TENANT, Experience, Host, HostError, HostHandle, HostThread,
     PolicyBuilder, Principal, Secret, TokenView,
@@ -50,6 +50,8 @@ pub struct Settings {
     pub certificate: Certificate,
     /// How often each caller may ask.
     pub rate: Rate,
+    /// What runs the jobs.
+    pub engine: Engine,
     /// How the host behaves.
     pub host: host::Settings,
     /// Makes policies.
@@ -140,7 +142,7 @@ pub struct Running {
 
 /// Opens the store, recovers the host and listens.
 pub async fn start(settings: Settings) -> Result<Running, ServeError> {
-    let Settings { data, store, listen: wanted, certificate, rate, .. } = settings;
+    let Settings { data, store, listen: wanted, certificate, rate, engine, .. } = settings;
     let Settings { host, policies, experience, new_store, snapshot_every, local, .. } = settings;
     let notices = settings.notices.check()?;
     if matches!(certificate, Certificate::None) && !wanted.ip().is_loopback() {
@@ -151,7 +153,7 @@ pub async fn start(settings: Settings) -> Result<Running, ServeError> {
     // Reading a long log takes a while, and the client of PostgreSQL does not work on a thread
     // that drives tasks.
     let folder = data.clone();
-    let opening = Opening { store, new_store, policies, experience, settings: host };
+    let opening = Opening { store, new_store, policies, experience, engine, settings: host };
     let opened = tokio::task::spawn_blocking(move || opening.open(&folder)).await;
     let (handle, thread) = opened.map_err(|_| panicked())??;
     let herald = Herald::start(notices, &handle);
@@ -248,6 +250,7 @@ struct Opening {
     new_store: bool,
     policies: PolicyBuilder,
     experience: Experience,
+    engine: Engine,
     settings: host::Settings,
 }
 
@@ -266,12 +269,13 @@ impl Opening {
             }
             host => host,
         };
-        Ok(HostThread::start(host?)?)
+        let runtime = Handle::current();
+        Ok(HostThread::start_with(host?, |ear| self.engine.caller(runtime, ear))?)
     }
 
     fn host(&self, data: &Path) -> Result<Host, HostError> {
         let store = store::open(data, self.store.as_deref())?;
-        let driver = Box::new(AgentDriver::new(self.settings.clone()));
+        let driver = self.engine.driver(&self.settings);
         let (policies, experience) = (self.policies.clone(), self.experience.clone());
         Host::open_with(driver, store, policies, self.settings.clone(), experience, now())
     }

@@ -33,6 +33,7 @@ pub fn settings(folder: &Path, certificate: Certificate) -> Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         local: None,
         certificate,
+        engine: server::Engine::Agents,
         rate: Rate { per_second: 10_000.0, burst: 10_000.0 },
         experience: host::Experience::default(),
         host: host::Settings::new("kind = \"fifo-backfill\"\nestimate = \"user\"\n"),

@@ -113,6 +113,8 @@ pub fn policy(dice: &mut Dice) -> String {
         "kind = 'sjf'\nestimate = 'user'\nfair_share_days = 0.001",
         "kind = 'max-min-fairness'\nround_secs = 5",
         "kind = 'finish-time-fairness'\nround_secs = 8",
+        "kind = 'gittins'\nlimits_gpu_secs = [5, 20]\nends_min = 3\nquantum_gpu_secs = 4",
+        "kind = 'themis'\nlease_secs = 5\nestimate = 'user'",
     ];
     policies[dice.below(policies.len() as u64) as usize].to_owned()
 }
@@ -133,6 +135,7 @@ fn request(dice: &mut Dice, after: Option<u32>) -> JobRequest {
         grace_secs: Some(dice.below(3)),
         checkpoints: dice.chance(500),
         no_suspend: dice.chance(100),
+        skew: dice.chance(100).then(|| dice.below(11) as f64 / 10.0),
         // So little is moved in a moment.
         gpu_mem_mib: if dice.chance(700) { 200 } else { 0 },
         ..JobRequest::default()

@@ -329,6 +329,7 @@ impl World {
             }
             Effect::Close(session) => self.break_off(session.0),
             Effect::Changed(_) | Effect::Notify(_) => {}
+            Effect::Call(call) => unreachable!("agents are not called: {call:?}"),
             Effect::Solve(number) => {
                 let host = self.host.as_ref().expect("what it wants is done while it lives");
                 if let Some(question) = host.question(number) {

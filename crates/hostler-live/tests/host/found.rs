@@ -56,7 +56,16 @@ impl Finder {
         let request =
             JobRequest { name: format!("job of {by}"), gpus: 1.0, ..JobRequest::default() };
         let (tenant, user) = ("physics".to_owned(), "ada".to_owned());
-        let found = desk.find_job(FoundJob { by: by.to_owned(), tenant, user, request }).unwrap();
+        let found = desk
+            .find_job(FoundJob {
+                by: by.to_owned(),
+                tenant,
+                user,
+                request,
+                submitted: None,
+                array: None,
+            })
+            .unwrap();
         let Some(job) = found else {
             if !matches!(there, There::Ended(_)) {
                 self.0.put(by, There::Ended(Outcome::Interrupted));
@@ -99,6 +108,10 @@ impl Driver for Finder {
     }
 
     fn restore(&mut self, _: &mut Desk) {}
+
+    fn runs(&self, _: &JobOrigin) -> bool {
+        true
+    }
 
     fn hear(&mut self, _: &mut Desk, _: Word) {}
 

@@ -318,6 +318,7 @@ impl Theatre {
                 Effect::Reply(_, Ok(answer)) => show_answer(&mut self.text, answer),
                 Effect::Reply(_, Err(fault)) => writeln!(self.text, "    {fault}").unwrap(),
                 Effect::Changed(_) | Effect::Notify(_) => {}
+                Effect::Call(call) => unreachable!("agents are not called: {call:?}"),
                 Effect::Solve(number) => {
                     writeln!(self.text, "    solve {number}").unwrap();
                     self.question = self.host.question(*number).map(|question| (*number, question));

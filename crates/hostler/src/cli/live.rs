@@ -11,6 +11,7 @@ use super::images::ImageOptions;
 use super::interactive::{Attach, Exec, Forward, Run};
 use super::notices::NoticeOptions;
 use super::reservation::ReservationArgs;
+use super::slurm::{EngineKind, SlurmArgs};
 use super::store::{Backup, Restore, StoreArgs};
 use super::submit::Submit;
 use super::usage::UsageArgs;
@@ -49,6 +50,7 @@ pub enum LiveCommand {
     Token(TokenArgs),
     User(UserArgs),
     Store(StoreArgs),
+    Slurm(SlurmArgs),
     Backup(Backup),
     Restore(Restore),
     Doctor(Doctor),
@@ -64,11 +66,18 @@ pub enum LiveCommand {
 Examples:
   hostler serve --with-agent
   hostler serve --listen 0.0.0.0:7717 --cert server.pem --key server.key
+  hostler serve --engine slurm --slurm slurm.toml
   hostler serve --store postgres://hostler@db/hostler --log-format json")]
 pub struct Serve {
     /// Folder for the store, the certificate and the jobs of an agent in this process.
     #[arg(long, value_name = "DIR", default_value = "hostler-data")]
     pub data: PathBuf,
+    /// What runs the jobs: agents of Hostler, or a cluster manager that is there already.
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineKind::Agents)]
+    pub engine: EngineKind,
+    /// How Slurm is driven (TOML; `docs/slurm.md` has the keys), with `--engine slurm`.
+    #[arg(long, value_name = "FILE")]
+    pub slurm: Option<PathBuf>,
     /// Address to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717")]
     pub listen: SocketAddr,

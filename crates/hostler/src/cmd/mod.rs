@@ -34,6 +34,7 @@ mod serve;
 pub mod shim;
 mod show;
 mod simulate;
+mod slurm;
 mod store;
 pub mod submit;
 mod tenant;
@@ -113,6 +114,7 @@ fn live(command: &LiveCommand, registry: Registry) -> Result<()> {
         LiveCommand::Token(args) => token::run(&args.command),
         LiveCommand::User(args) => user::run(&args.command),
         LiveCommand::Store(args) => store::run(&args.command),
+        LiveCommand::Slurm(args) => slurm::run(&args.command, &registry),
         LiveCommand::Backup(args) => backup::run(args),
         LiveCommand::Restore(args) => backup::restore(args),
         LiveCommand::Doctor(args) => doctor::run(args),

@@ -17,11 +17,14 @@ use hostler_live::host::{self, Experience};
 use hostler_live::limits::DEAD_AFTER_FENCE_SECS_MIN;
 use hostler_live::server::rate::Rate;
 use hostler_live::server::tls::host_name;
-use hostler_live::server::{self, Certificate, LocalSettings, Running, notices};
+use hostler_live::server::{self, Certificate, Engine, LocalSettings, Running, notices};
 use hostler_predict::Lesson;
 
 use super::job_user::job_users;
-use crate::cli::{JobUserOptions, LogFormat, LogLevel, LogOptions, NoticeOptions, Serve};
+use super::slurm;
+use crate::cli::{
+    EngineKind, JobUserOptions, LogFormat, LogLevel, LogOptions, NoticeOptions, Serve,
+};
 use crate::input;
 use crate::say::{print, say};
 use crate::settings::Chosen;
@@ -170,11 +173,32 @@ fn settings(args: &Serve, registry: Registry) -> Result<server::Settings> {
         local: local(args)?,
         certificate,
         rate: Rate { per_second, burst: 2.0 * per_second },
+        engine: engine(args)?,
         host,
         experience: experience(args)?,
         notices: told(&args.notices)?,
         policies: Arc::new(move |text| registry.from_toml(text).map_err(|error| error.to_string())),
     })
+}
+
+/// What runs the jobs.
+fn engine(args: &Serve) -> Result<Engine> {
+    match (args.engine, &args.slurm) {
+        (EngineKind::Agents, None) => Ok(Engine::Agents),
+        (EngineKind::Agents, Some(_)) => bail!("`--slurm` is for `--engine slurm`; add it"),
+        (EngineKind::Slurm, file) => {
+            if args.with_agent {
+                bail!("`--with-agent` runs jobs by itself; with `--engine slurm` leave it out");
+            }
+            if args.lost_work_max.is_some() {
+                bail!(
+                    "`--lost-work-max` is not for `--engine slurm`: jobs that Slurm may requeue \
+                     give way with `preempt_requeueable` in the file of `--slurm`"
+                );
+            }
+            slurm::settings(file.as_deref()).map(Engine::Slurm)
+        }
+    }
 }
 
 /// How users of this machine are listened to.

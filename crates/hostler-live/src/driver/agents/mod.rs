@@ -269,7 +269,7 @@ impl Driver for AgentDriver {
     }
 
     fn hear(&mut self, desk: &mut Desk, word: Word) {
-        let Word::Agent(word) = word;
+        let Word::Agent(word) = word else { return };
         match word {
             AgentWord::Connected { session, token, protocol, machine, held, last_job } => {
                 // A greeting that comes twice, or after that of a later connection, tells what was

@@ -55,6 +55,7 @@ async fn rehearse(
     folder: &Path,
 ) -> Result<Vec<Record>> {
     let running = server::start(server::Settings {
+        engine: server::Engine::Agents,
         experience: Experience::default(),
         data: folder.join("daemon"),
         store: None,
