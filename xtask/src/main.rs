@@ -2,8 +2,9 @@
 //!
 //! Holds what a person or a build machine runs around the code, never anything the product needs.
 
-mod bench_live;
+mod bench;
 mod fuzz_api;
+mod gpu_demo;
 mod licences;
 mod test;
 mod tidy;
@@ -20,7 +21,11 @@ commands:
   test --quick  tidy, check and tests only
   tidy          check the house rules over all files
   bench-live    measure the live scheduler; add `jobs`, `submits`, `decisions` for parts
+  bench-slurm   compare with a real Slurm, and measure its driver; `starts`, `policies` for parts
   fuzz-api      check a daemon against its OpenAPI document; [--requests N] [--seed N]
+  gpu-demo      suspend jobs on a real GPU: time slices and priority, and nothing is lost;
+                [--program FILE] [--secs N] [--slices N,..] [--gib N] [--mem SIZE] [--pretend],
+                and `slices`, `priority` for parts
   licences      check licences, duplicate versions and sources of dependencies
   help          show this text
 ";
@@ -33,8 +38,10 @@ fn main() -> ExitCode {
         ["test"] => test::run(&root, test::Extent::Full),
         ["test", "--quick"] => test::run(&root, test::Extent::Quick),
         ["tidy"] => tidy::run(&root),
-        ["bench-live", parts @ ..] => bench_live::run(&root, parts),
+        ["bench-live", parts @ ..] => bench::live(&root, parts),
+        ["bench-slurm", parts @ ..] => bench::slurm(&root, parts),
         ["fuzz-api", words @ ..] => fuzz_api::run(&root, words),
+        ["gpu-demo", words @ ..] => gpu_demo::run(&root, words),
         ["licences"] => licences::run(&root),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

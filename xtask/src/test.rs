@@ -10,7 +10,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::tools::{
-    cargo, ensure_c_compiler, ensure_component, ensure_test_packages, succeed, succeed_counting,
+    cargo, ensure_c_compiler, ensure_component, ensure_slurm, ensure_test_packages, succeed,
+    succeed_counting,
 };
 use crate::{licences, tidy};
 
@@ -35,6 +36,7 @@ const FULL: &[Step] = &[
     Step { name: "lint", run: lint },
     Step { name: "test", run: tests },
     Step { name: "lab week", run: week },
+    Step { name: "slurm", run: slurm },
     Step { name: "documentation", run: documentation },
     Step { name: "licences", run: licences::run },
 ];
@@ -109,6 +111,17 @@ fn tests(root: &Path) -> Result<()> {
 /// clock, which would be late beside all other tests.
 fn week(root: &Path) -> Result<()> {
     succeed(&mut cargo(root, &["test", "--workspace", "--test", "week"]))
+}
+
+/// The driver of Slurm against a real one. By itself: a cluster is slow beside all other tests.
+fn slurm(root: &Path) -> Result<()> {
+    ensure_slurm(root);
+    let test = ["test", "--workspace", "--test", "slurm", "--", "--test-threads=1"];
+    let skipped = succeed_counting("skipped: ", &mut cargo(root, &test))?;
+    if skipped > 0 {
+        eprintln!("{skipped} tests were skipped: there is no Slurm to be had here");
+    }
+    succeed(&mut cargo(root, &["test", "-p", "hostler", "--bench", "slurm", "--", "short"]))
 }
 
 fn documentation(root: &Path) -> Result<()> {

@@ -140,6 +140,29 @@ pub fn ensure_test_packages(root: &Path) {
     }
 }
 
+/// Installs Slurm and what keeps its accounts; without it tests that need it are skipped by name.
+pub fn ensure_slurm(root: &Path) {
+    let found = |program: &str| {
+        on_path(program).is_some() || Path::new("/usr/sbin").join(program).is_file()
+    };
+    if ["slurmctld", "slurmd", "slurmdbd", "sbatch", "munged", "mariadbd"].into_iter().all(found) {
+        return;
+    }
+    let packages = [
+        "slurmctld",
+        "slurmd",
+        "slurmdbd",
+        "slurm-client",
+        "slurm-wlm-basic-plugins",
+        "slurm-wlm-mysql-plugin",
+        "munge",
+        "mariadb-server",
+    ];
+    if let Err(error) = install_packages(root, &packages) {
+        eprintln!("cannot install Slurm: {error:#}; tests that need it are skipped");
+    }
+}
+
 /// Installs Debian packages, as root or by `sudo`.
 fn install_packages(root: &Path, packages: &[&str]) -> Result<()> {
     eprintln!("installing the packages {}", packages.join(", "));

@@ -8,7 +8,7 @@ use hostler_live::api::MadeToken;
 use hostler_live::server::ADMIN_TOKEN;
 
 use crate::http::Http;
-use crate::until;
+use crate::{processes, until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hostler");
 
@@ -72,10 +72,9 @@ impl Daemon {
 
     /// Seconds of processor time of daemon and agent, and of what the agent has waited for.
     pub fn processor_secs(&self) -> (f64, f64) {
-        let own = |child: &Child| ticks(child.id(), 13) + ticks(child.id(), 14);
-        let agent = self.agent.as_ref();
-        let jobs = agent.map_or(0.0, |agent| ticks(agent.id(), 15) + ticks(agent.id(), 16));
-        (own(&self.process), agent.map_or(0.0, own) + jobs)
+        let agent = self.agent.as_ref().map(|agent| processes::processor_secs(agent.id()));
+        let agent = agent.map_or(0.0, |secs| secs.own + secs.children);
+        (processes::processor_secs(self.process.id()).own, agent)
     }
 
     /// MiB that the daemon holds now, and the most that it held.
@@ -89,14 +88,6 @@ impl Daemon {
         };
         (kib("VmRSS:"), kib("VmHWM:"))
     }
-}
-
-/// A field of `/proc/PID/stat` in seconds, by its place.
-fn ticks(pid: u32, place: usize) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let rest = text.rsplit(')').next().unwrap_or_default();
-    let field = rest.split_whitespace().nth(place - 2).and_then(|word| word.parse::<f64>().ok());
-    field.unwrap_or(0.0) / 100.0
 }
 
 impl Drop for Daemon {

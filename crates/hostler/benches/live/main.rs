@@ -11,6 +11,9 @@ mod daemon;
 mod decisions;
 mod http;
 mod jobs;
+#[allow(dead_code, reason = "tests use what is not used here")]
+#[path = "../../tests/harness/processes.rs"]
+mod processes;
 mod submits;
 
 use std::time::{Duration, Instant};

@@ -33,6 +33,27 @@ pub fn children(of: u32) -> Vec<u32> {
     all().into_iter().filter(|pid| parent(*pid) == Some(of)).collect()
 }
 
+/// Seconds of processor time.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorSecs {
+    /// Of a process itself.
+    pub own: f64,
+    /// Of those that it has waited for.
+    pub children: f64,
+}
+
+/// What a process has taken so far.
+pub fn processor_secs(pid: u32) -> ProcessorSecs {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: Vec<f64> =
+        rest.split_whitespace().skip(11).take(4).filter_map(|word| word.parse().ok()).collect();
+    let [user, system, waited_user, waited_system] = ticks[..] else {
+        return ProcessorSecs { own: 0.0, children: 0.0 };
+    };
+    ProcessorSecs { own: (user + system) / 100.0, children: (waited_user + waited_system) / 100.0 }
+}
+
 /// Processes that were started with a variable of this value.
 pub fn with_variable(name: &str, value: &Path) -> Vec<u32> {
     let mut wanted = format!("{name}=").into_bytes();
