@@ -101,9 +101,12 @@ fn fault() -> impl Strategy<Value = FaultText> {
     prop_oneof![node, start, report]
 }
 
-/// Times for which nodes are kept, and what tenants may use: in most cases none.
+/// Times for which nodes are kept, what tenants may use, and what happens that no policy decided: in
+/// most cases none.
 #[derive(Clone, Debug)]
 struct RuleText {
+    found: Option<(prop::sample::Index, u32, prop::sample::Index)>,
+    kept: Option<(prop::sample::Index, u32, u32)>,
     windows: Vec<(prop::sample::Index, u32, u32, &'static str)>,
     quota: Option<u32>,
     budget: Option<(u32, u32)>,
@@ -118,15 +121,34 @@ fn rules() -> impl Strategy<Value = RuleText> {
     let quota = prop::option::weighted(0.2, 26u32..60);
     let budget = prop::option::weighted(0.2, (1u32..500, 50u32..400));
     let suspend = prop::option::weighted(0.5, (0u32..5, 0u32..20));
-    (windows, quota, budget, suspend).prop_map(|(windows, quota, budget, suspend)| RuleText {
-        windows,
-        quota,
-        budget,
-        suspend,
-    })
+    let index = any::<prop::sample::Index>;
+    let found = prop::option::weighted(0.3, (index(), 0u32..300, index()));
+    let kept = prop::option::weighted(0.2, (index(), 0u32..300, 1u32..200));
+    (windows, quota, budget, suspend, found, kept).prop_map(
+        |(windows, quota, budget, suspend, found, kept)| RuleText {
+            found,
+            kept,
+            windows,
+            quota,
+            budget,
+            suspend,
+        },
+    )
 }
 
 impl RuleText {
+    /// What happens to jobs without a decision.
+    fn outside(&self, nodes: usize, jobs: usize) -> String {
+        let mut text = String::new();
+        if let Some((job, at, node)) = &self.found {
+            text += &format!("found j{} at {at} on n{}\n", job.index(jobs), node.index(nodes));
+        }
+        if let Some((job, at, secs)) = &self.kept {
+            text += &format!("kept j{} at {at} for {secs}\n", job.index(jobs));
+        }
+        text
+    }
+
     fn lines(&self, nodes: usize) -> String {
         let mut text = String::new();
         for (at, (node, from, lasts, evicts)) in self.windows.iter().enumerate() {
@@ -166,6 +188,7 @@ fn scenario() -> impl Strategy<Value = String> {
                 writeln!(text, "{role}").expect("writing to a string");
             }
         }
+        text += &rules.outside(nodes.len(), jobs.len());
         for fault in &faults {
             text.push_str(&fault_line(fault, nodes.len(), jobs.len()));
         }

@@ -96,10 +96,8 @@ impl Backlog {
         let journal = view.journal();
         let changes = self.seen.and_then(|seen| journal.since(seen));
         self.seen = Some(journal.end());
-        let news = match changes {
-            Some(changes) => self.follow(view, order, changes),
-            None => self.start_anew(view, order),
-        };
+        let followed = changes.and_then(|changes| self.follow(view, order, changes));
+        let news = followed.unwrap_or_else(|| self.start_anew(view, order));
         self.keys_forgotten = false;
         news
     }
@@ -152,7 +150,14 @@ impl Backlog {
         news
     }
 
-    fn follow(&mut self, view: &View<'_>, order: &dyn Order, changes: &[Change]) -> BacklogChanges {
+    /// Takes in what changed. None when a job was found to run that never waited here: such are
+    /// few, and who follows starts by the jobs that leave need not know of them.
+    fn follow(
+        &mut self,
+        view: &View<'_>,
+        order: &dyn Order,
+        changes: &[Change],
+    ) -> Option<BacklogChanges> {
         let mut news = BacklogChanges::default();
         // Before anything else: what is noted below are times to come.
         let due = self.times.due(view.now());
@@ -162,8 +167,10 @@ impl Backlog {
                 Change::Unqueued(id) => {
                     match self.remove(*id) {
                         Some(left) => news.left.push(left),
-                        // Nobody saw it wait: it was found running.
-                        None => news.slipped.extend(view.job(*id).and_then(Job::lease)),
+                        None if view.job(*id).is_some_and(|job| job.lease().is_some()) => {
+                            return None;
+                        }
+                        None => {}
                     }
                     self.note_time(view, order, *id);
                 }
@@ -199,7 +206,7 @@ impl Backlog {
         news.came.retain(|rank| self.order.contains(rank));
         news.came.sort_unstable_by_key(|rank| rank.1);
         news.came.dedup();
-        news
+        Some(news)
     }
 
     /// Takes a job in at the rank that it has now, unless it is known there: a submission and its

@@ -192,7 +192,13 @@ impl Pipeline {
     fn turn_away(&mut self, view: &View<'_>, news: &mut BacklogChanges, plan: &mut Plan<'_>) {
         let Cache { empty_cluster, backlog, .. } = &mut self.cache;
         let (place, sharing) = (&*self.place, self.sharing);
+        // Who only ranks otherwise than before was let in before.
+        let mut known: Vec<JobId> = news.left.iter().map(|(rank, _)| rank.1).collect();
+        known.sort_unstable();
         news.came.retain(|(_, id)| {
+            if known.binary_search(id).is_ok() {
+                return true;
+            }
             let spec = match sharing {
                 ShareRule::Off => backlog.spec(view, *id),
                 // Whoever fits by request fits when packed; room that others may not leave some

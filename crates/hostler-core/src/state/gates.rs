@@ -395,6 +395,7 @@ impl ClusterState {
     pub(super) fn let_run(&mut self, id: JobId) {
         let mut job = self.jobs.take(id.0).expect("the job is not over");
         if job.phase == Phase::Held {
+            self.note_change();
             self.leave_rooms(&mut job);
             self.leave_gates(&job);
             job.gates = Gates::default();

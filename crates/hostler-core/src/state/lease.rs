@@ -48,6 +48,9 @@ impl ClusterState {
         self.hold_lease(id, job_id, placement, None, None, watch);
         self.started(id);
         self.progress(id, done, Span::ZERO);
+        // It is no newcomer to those who go by what jobs received.
+        let lease = self.lease(id).expect("it has just begun").clone();
+        self.add_service(&lease, done);
     }
 
     /// A lease begins whose place is booked.
@@ -201,6 +204,11 @@ impl ClusterState {
     pub(super) fn note_service(&mut self, lease: &Lease) {
         let held = self.now.since(lease.since);
         self.jobs.get_mut(lease.job.0).expect("a lease belongs to a job").ledger.ran += held;
+        self.add_service(lease, held);
+    }
+
+    /// Adds what a job received in a stay in so much time to its accounts.
+    fn add_service(&mut self, lease: &Lease, held: Span) {
         for part in &lease.placement.parts {
             let compute = self.gpu_of(part).0;
             let Some(model) = self.nodes[part.node.index()].spec.gpu_model else {

@@ -24,8 +24,10 @@ use crate::window::Window;
 pub struct Snapshot {
     now: Time,
     step: u64,
+    /// None in a snapshot of a release that did not sum it up: then jobs count as if there had been
+    /// as many all the time.
     #[serde(default)]
-    crowd: u64,
+    crowd: Option<u64>,
     models: Vec<GpuModel>,
     tenants: Vec<Tenant>,
     profiles: Vec<(ProfileKey, Profile)>,
@@ -66,7 +68,7 @@ impl ClusterState {
         Snapshot {
             now: self.now,
             step: self.step,
-            crowd: self.crowd,
+            crowd: Some(self.crowd),
             models: self.models.clone(),
             tenants: self.tenants.clone(),
             profiles: self.profiles.iter().map(|(key, table)| (*key, table.clone())).collect(),
@@ -99,7 +101,7 @@ impl ClusterState {
         let mut state = ClusterState {
             now: snapshot.now,
             step: snapshot.step,
-            crowd: snapshot.crowd,
+            crowd: snapshot.crowd.unwrap_or(0),
             tenants: snapshot.tenants,
             profiles: snapshot.profiles.into_iter().collect(),
             starting: snapshot.starting.into(),
@@ -119,6 +121,7 @@ impl ClusterState {
             state.capacity.add_model(&model);
             state.models.push(model);
         }
+        let crowd_is_known = snapshot.crowd.is_some();
         snapshot.nodes.into_iter().for_each(|node| state.restore_node(node));
         for (device, layout) in snapshot.layouts {
             state.set_layout(device, layout);
@@ -127,7 +130,14 @@ impl ClusterState {
         state.pending = pending.map(|job| job.id).collect();
         let in_rounds = snapshot.jobs.iter().filter(|job| job.share_accounts.is_some());
         state.in_rounds = in_rounds.map(|job| job.id).collect();
-        let jobs = snapshot.jobs.into_iter().map(|job| (job.id.0, job));
+        let crowd = snapshot.jobs.len() as u64;
+        let jobs = snapshot.jobs.into_iter().map(|mut job| {
+            if !crowd_is_known {
+                let life = snapshot.now.since(job.submitted).0;
+                job.crowd_before = 0u64.wrapping_sub(life.wrapping_mul(crowd));
+            }
+            (job.id.0, job)
+        });
         state.jobs = IdWindow::restore(snapshot.next_job, jobs);
         let leases = snapshot.leases.into_iter().map(|lease| (lease.id.0, lease));
         state.leases = IdWindow::restore(snapshot.next_lease, leases);
@@ -179,5 +189,28 @@ impl ClusterState {
         let parked = |job: &Job| Some((job.id, job.parked.as_ref()?.memory.clone()));
         let parked: Vec<(JobId, Placement)> = self.jobs.iter().filter_map(parked).collect();
         parked.iter().for_each(|(job, memory)| self.hold_memory(*job, memory, true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ClusterState;
+    use crate::id::JobId;
+    use crate::testkit::*;
+
+    #[test]
+    fn where_no_crowd_was_summed_up_it_has_always_been_as_it_is() {
+        let mut world = World::of("1");
+        world.submit(0, 0, &["gpus 1"]);
+        world.submit(60, 1, &["gpus 1"; 3]);
+        world.step(100, vec![], vec![]);
+        let crowds = |state: &ClusterState| {
+            let crowd = |id| state.crowd_since(state.job(JobId(id)).expect("it is not over"));
+            [crowd(0), crowd(1)].map(|sum| sum / 1_000_000)
+        };
+        assert_eq!(crowds(world.state()), [60 + 40 * 4, 40 * 4]);
+        let mut snapshot = world.state().snapshot(false);
+        snapshot.crowd = None;
+        assert_eq!(crowds(&ClusterState::restore(snapshot)), [100 * 4, 40 * 4]);
     }
 }

@@ -3,6 +3,7 @@
 mod attained;
 mod backfill;
 mod fair;
+mod found;
 mod gates;
 mod leases;
 mod order;

@@ -6,7 +6,7 @@ use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::placement::Placement;
-use hostler_core::units::{Milli, Span};
+use hostler_core::units::{Milli, Span, Time};
 
 use super::queue::Coming;
 use super::stay::{Doing, Stay};
@@ -29,6 +29,30 @@ impl<Source: Arrivals> World<Source> {
         }
         self.begin_work(lease);
         self.report(job, Report::Start, Event::Started { lease }, events);
+    }
+
+    /// A job runs that nobody decided to start: it works from now on. Whether it can.
+    pub fn adopt(
+        &mut self,
+        at: Time,
+        lease: LeaseId,
+        job: JobId,
+        placement: &Arc<Placement>,
+    ) -> bool {
+        if placement.parts.iter().any(|part| self.down[part.node.index()] > 0) {
+            return false;
+        }
+        self.now = at;
+        self.drop_forgotten(job);
+        let stay = self.next_stay(lease, job, placement);
+        self.stays.insert(lease.0, stay);
+        let fits = self.fits(lease);
+        if fits {
+            self.begin_work(lease);
+        } else {
+            self.leave(lease);
+        }
+        fits
     }
 
     /// The first step of work comes after the state is loaded.

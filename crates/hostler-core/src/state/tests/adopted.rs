@@ -123,6 +123,18 @@ fn what_runs_the_jobs_may_keep_one_back_whatever_a_person_says() {
     world.check_log();
 }
 
+#[test]
+fn what_it_received_before_it_was_found_is_what_it_received() {
+    let mut world = World::of("4");
+    world.submit(0, 0, &["gpus 2"]);
+    world.step(10, vec![adopted(0, 0, whole(0, &[0, 1]), 3600)], vec![]);
+    assert_eq!(world.job(0).ledger.gpu_time(), 2 * 3_600_000_000);
+    world.step(40, vec![stopped(0, Outcome::Finished, 3630, 0)], vec![]);
+    let learnt = world.state().services().learnt().map(|service| service.gpu_time);
+    assert_eq!(learnt.collect::<Vec<u64>>(), [2 * 3_630_000_000]);
+    world.check_log();
+}
+
 /// What watchers were told of a job that was found.
 #[derive(Default)]
 struct Told(Vec<(u32, Span, Option<Ending>)>);
