@@ -175,10 +175,12 @@ impl Reach {
             return false;
         };
         let Some(queue) = looking.queue else { return true };
-        if let Some(least) = least.filter(|least| least.mem < gang.demand.mem)
-            && let Ok(all) = self.count(wanted(least), key, now, runners)
-        {
-            (own, met) = all;
+        if let Some(least) = least.filter(|least| least.mem < gang.demand.mem) {
+            let all = self.count(wanted(least), key, now, runners);
+            // Who was counted as gone for one that finds room is not who is for this one.
+            let counted = all.or_else(|Enough| self.count(own.wanted, key, now, runners));
+            let Ok(counted) = counted else { return false };
+            (own, met) = counted;
         }
         let best = met.map(|met| self.count_further(own.clone(), met, now, runners));
         self.remember(queue, own, best);

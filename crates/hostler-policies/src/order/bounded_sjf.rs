@@ -109,16 +109,16 @@ struct Turn {
 impl Turn {
     /// What a job takes of what others may take.
     fn takes(&self, job: &Job) -> u64 {
-        if self.is_overtaken_by(job) { job.spec.gpu_milli() } else { 0 }
+        if self.would_overtake(job) { job.spec.gpu_milli() } else { 0 }
     }
 
-    fn is_overtaken_by(&self, job: &Job) -> bool {
+    fn would_overtake(&self, job: &Job) -> bool {
         self.oldest.is_some_and(|oldest| oldest != job.id)
     }
 
     /// Whether enough is left for a job.
     fn allows(&self, job: &Job) -> bool {
-        !self.is_overtaken_by(job) || self.left > 0 && job.spec.gpu_milli() <= self.left
+        !self.would_overtake(job) || self.left > 0 && job.spec.gpu_milli() <= self.left
     }
 }
 

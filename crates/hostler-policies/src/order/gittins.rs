@@ -4,11 +4,12 @@
 //! Jobs sink from queue to queue as under `tiresias`. Within a queue comes first who is likely to
 //! end for the least GPU time, by what jobs needed that are over: those of the same group, of the
 //! same tenant, or all, whichever are the closest of which enough are known. What a job received is
-//! looked at in steps, so that nobody is stopped more often than once for each step of his own or
-//! of another. Learns from ends alone, needs no estimate, and goes by queues only until enough jobs
+//! looked at in steps, so that a rank changes with a step, with what is learnt, and not in between.
+//! Learns from ends alone, needs no estimate, and goes by queues only until enough jobs
 //! are over. Long jobs may starve unless `promote` is set.
 
 use hostler_core::job::Job;
+use hostler_core::limits::SERVICES_LEARNT_MAX;
 use hostler_core::pipeline::{HalfLifeDays, Head, Pipeline, ShareRule};
 use hostler_core::policy::PolicyDef;
 use hostler_core::stage::{Learnt, Order};
@@ -28,11 +29,14 @@ pub fn def() -> PolicyDef {
         if config.span_gpu_secs == 0 {
             return Err("`span_gpu_secs` must be at least 1".to_owned());
         }
+        if !(1..=SERVICES_LEARNT_MAX).contains(&(config.ends_min as usize)) {
+            return Err(format!("`ends_min` must be from 1 to {SERVICES_LEARNT_MAX}"));
+        }
         let order = ByIndex {
             queues: Queues::new(&config.limits_gpu_secs, config.promote),
             steps: Steps::new(config.quantum_gpu_secs)?,
             span: Span::from_secs(config.span_gpu_secs).0,
-            ends_min: config.ends_min.max(1) as usize,
+            ends_min: config.ends_min as usize,
             learnt_at: None,
             ends: Ends::default(),
         };

@@ -23,6 +23,8 @@ pub enum Kind {
     Command,
     /// A number of GPUs or cores.
     Part,
+    /// A number from zero to one.
+    Ratio,
     /// A whole number from zero on.
     Whole,
     /// A whole number from one on.
@@ -98,7 +100,7 @@ pub const FIELDS: &[Field] = &[
     field("image", "image", Kind::Text, "Image of a container to run it in."),
     field("mount", "mounts", Kind::Texts, "What is seen in it, as in /data or /data:/in:ro."),
     field("steps", "steps", Kind::Count, "Steps that it will do in all."),
-    field("skew", "skew", Kind::Part, "How much of its model its largest tensor is, 0 to 1."),
+    field("skew", "skew", Kind::Ratio, "How much of its model its largest tensor is, 0 to 1."),
     field("notify", "notify", Kind::Events, "Of what is told: start, end, fail."),
     field("mail_to", "mail_to", Kind::Text, "Address that is told by mail."),
     field("slurm", "slurm", Kind::Flag, "Set the variables of Slurm beside ours."),

@@ -41,6 +41,7 @@ fn shape(kind: Kind) -> Value {
             "anyOf": [text, { "type": "array", "items": text, "minItems": 1 }],
         }),
         Kind::Part => json!({ "type": "number", "minimum": 0 }),
+        Kind::Ratio => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
         Kind::Count => json!({ "type": "integer", "minimum": 1 }),
         Kind::Signed => json!({ "type": "integer" }),

@@ -135,6 +135,29 @@ fn a_crowd_is_told_the_same(make: fn() -> Pipeline) {
 }
 
 #[test]
+fn who_is_counted_as_gone_for_a_smaller_job_is_not_for_a_larger_one() {
+    // Of the jobs that want two GPUs the first two are turned away: beside those that rank before
+    // them there is too little memory. The last may take the place of all but one.
+    let jobs = "
+        0 gpus 1 mem 24 priority 0 lasts 90
+        0 gpus 1 mem 24 priority 1 lasts 90
+        0 gpus 1 mem 8 priority 2 lasts 90
+        0 gpus 1 mem 6 priority 4 lasts 90
+        0 gpus 1 mem 38 priority 6 lasts 90
+        1 gpus 2 mem 48 priority 0 lasts 9
+        1 gpus 2 mem 60 priority 3 lasts 9
+        2 gpus 2 mem 60 priority 5 lasts 9
+    ";
+    let make = || with(ByPriority::default(), Head::Skips, Preempt::ByRank);
+    let mut kept = Schedule::new("5 mem 100", make()).jobs(jobs);
+    let mut anew =
+        Schedule::new("5 mem 100", make()).forgetful(move || Box::new(make())).jobs(jobs);
+    let schedule = kept.run();
+    assert_eq!(schedule, anew.run());
+    assert!(schedule.contains("job7 2..11"), "{schedule}");
+}
+
+#[test]
 fn those_who_run_are_ranked_once_a_question_whoever_seeks_victims() {
     // Seven of eight GPUs could be taken, and everybody wants all of them.
     let asked = |kinds: usize| {
