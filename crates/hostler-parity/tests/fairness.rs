@@ -120,8 +120,9 @@ fn a_claim_to_places_of_others_leaves_nobody_far_behind() {
     let name = "a claim to places of others leaves nobody far behind";
     let Some(data) = published_data(name) else { return };
     let [attained, ..] = golden(&data, 128, "dlas-gpu");
-    for (mode, worst_max) in [("reserve", 1.5), ("aligned", 2.5)] {
-        for lease in [300, 600, 1200] {
+    // Where all leases end together a short job may wait for the whole of a long one.
+    for (mode, worst_max) in [("reserve", [1.5; 3]), ("aligned", [2.0, 2.0, 2.2])] {
+        for (lease, worst_max) in [300, 600, 1200].into_iter().zip(worst_max) {
             let policy = format!("kind = 'themis'\nmode = '{mode}'\nlease_secs = {lease}");
             let [mean, _, _, worst, _] = simulated(&data, 128, &policy);
             assert!(worst < worst_max, "{mode}, {lease} s: {worst}");

@@ -3,7 +3,8 @@
 //!
 //! After "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (OSDI'20).
 //! The mathematics is in `allocate`; what is here asks the question and carries the answer out.
-//! `Rounds` is the mechanism; it can be made of other parts than the policies below are.
+//! `Rounds` is the mechanism; it can be made of other parts than the policies below are. `themis`
+//! is fair by leases, and has neither solver nor rounds.
 
 mod dealing;
 mod lines;

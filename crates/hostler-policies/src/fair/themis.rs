@@ -2,7 +2,7 @@
 //!
 //! Whoever would end latest, against what is due to him, comes first: jobs rank by the time from
 //! their submission to their expected end over the time that they would take with an equal part of
-//! the cluster. A job keeps its GPUs for a lease. Whenever one runs out, and whenever a job comes
+//! the cluster, all at its reference speed. A job keeps its GPUs for a lease. Whenever one runs out, and whenever a job comes
 //! or ends, those who wait and those whose lease is over are ranked together: whoever is not among
 //! those that fit is stopped, and the others begin another lease. Needs run times. By itself that
 //! starves large gangs, which never find enough leases over at once; `mode` says what is done about
@@ -20,7 +20,7 @@ use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CLAIM_LOOKS_PER_LEASE, CLAIM_MARGIN, STEPS_LEFT_PART, UNKNOWN_RUN};
+use crate::limits::{CLAIM_LOOKS_PER_LEASE, CLAIM_MARGIN, UNKNOWN_RUN};
 use crate::place::PlaceRule;
 
 /// Finish-time fairness by leases.
@@ -108,8 +108,7 @@ impl WorstOff {
         let life = view.now().since(job.submitted);
         let done = view.done(job).secs_f64();
         let run = job.estimate.map_or(UNKNOWN_RUN, |estimate| estimate.run).secs_f64();
-        // Who outlasts what was believed is believed to need a little more.
-        let left = if run > done { run - done } else { done * STEPS_LEFT_PART };
+        let left = believed_run(run, done) - done;
         let crowd = match life.0 {
             0 => view.job_count() as f64,
             life => view.crowd_since(job) as f64 / life as f64,
@@ -136,6 +135,14 @@ impl WorstOff {
             Mode::Plain | Mode::Reserve => begin_of(lease),
             Mode::Aligned => begin_of(lease) + lease.load,
         }
+    }
+
+    /// Until when nobody has a claim to the place of a job: what it loads is for nothing unless it
+    /// works as long afterwards.
+    fn safe_until(&self, view: &View<'_>, job: &Job) -> Option<Time> {
+        let lease = job.lease().and_then(|lease| view.lease(lease))?;
+        let until = begin_of(lease) + lease.load;
+        (self.mode == Mode::Reserve && until > view.now()).then_some(until)
     }
 
     /// Whether a job runs and its lease goes on.
@@ -173,13 +180,23 @@ impl WorstOff {
         let (life, left, ideal) = self.times(view, job);
         let secs = self.claim_at * ideal - (life + left);
         let soonest = Span(self.lease.0 / CLAIM_LOOKS_PER_LEASE);
-        (secs > 0.0).then(|| view.now() + Span((secs * 1e6) as u64 + 1).max(soonest))
+        (secs > 0.0)
+            .then(|| view.now() + Span(((secs * 1e6) as u64).saturating_add(1)).max(soonest))
     }
 }
 
 /// From when the leases of a stay count: loading what was saved is nothing that it is for.
 fn begin_of(lease: &Lease) -> Time {
     lease.since + lease.load
+}
+
+/// Seconds that a job takes which was believed to take so many, and has done so many: who outlasts
+/// what was believed is believed to take twice as long. In steps: were it a little more each time,
+/// whoever works would soon seem well off, and others would claim its place.
+fn believed_run(believed: f64, done: f64) -> f64 {
+    let believed = believed.max(1e-6);
+    let doublings = (done / believed).max(0.5).log2().floor() + 1.0;
+    believed * doublings.exp2()
 }
 
 /// The worse, the earlier.
@@ -192,6 +209,7 @@ impl Order for WorstOff {
         match self.goes_on(view, job) {
             true => match self.mode {
                 Mode::Plain | Mode::Aligned => i64::MIN,
+                Mode::Reserve if self.safe_until(view, job).is_some() => i64::MIN,
                 Mode::Reserve => rank((self.fairness(view, job) + CLAIM_MARGIN).max(self.claim_at)),
             },
             false => rank(self.fairness(view, job)),
@@ -237,7 +255,8 @@ impl Order for WorstOff {
                 let lease = view.lease(lease);
                 let begun = lease.map_or(view.now(), begin_of);
                 let after = lease.map_or(view.now(), |lease| self.soonest_end(lease));
-                Some(self.next_end(begun, after.max(view.now())))
+                let end = self.next_end(begun, after.max(view.now()));
+                Some(self.safe_until(view, job).map_or(end, |until| until.min(end)))
             }
             Phase::Pending | Phase::Held | Phase::Stopping(_) | Phase::Done(_) => None,
         }
