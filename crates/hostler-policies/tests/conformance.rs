@@ -101,8 +101,8 @@ fn fault() -> impl Strategy<Value = FaultText> {
     prop_oneof![node, start, report]
 }
 
-/// Times for which nodes are kept, what tenants may use, and what happens that no policy decided: in
-/// most cases none.
+/// Times for which nodes are kept, what tenants may use, and what happens that no policy decided:
+/// in most cases none.
 #[derive(Clone, Debug)]
 struct RuleText {
     found: Option<(prop::sample::Index, u32, prop::sample::Index)>,

@@ -2,11 +2,11 @@
 //!
 //! Whoever would end latest, against what is due to him, comes first: jobs rank by the time from
 //! their submission to their expected end over the time that they would take with an equal part of
-//! the cluster, all at its reference speed. A job keeps its GPUs for a lease. Whenever one runs out, and whenever a job comes
-//! or ends, those who wait and those whose lease is over are ranked together: whoever is not among
-//! those that fit is stopped, and the others begin another lease. Needs run times. By itself that
-//! starves large gangs, which never find enough leases over at once; `mode` says what is done about
-//! it.
+//! the cluster, all at its reference speed. A job keeps its GPUs for a lease. Whenever one runs
+//! out, and whenever a job comes or ends, those who wait and those whose lease is over are ranked
+//! together: whoever is not among those that fit is stopped, and the others begin another lease.
+//! Needs run times. By itself that starves large gangs, which never find enough leases over at
+//! once; `mode` says what is done about it.
 
 use hostler_core::cluster::Health;
 use hostler_core::job::{Job, Phase};
