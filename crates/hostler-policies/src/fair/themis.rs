@@ -195,8 +195,8 @@ fn begin_of(lease: &Lease) -> Time {
 /// whoever works would soon seem well off, and others would claim its place.
 fn believed_run(believed: f64, done: f64) -> f64 {
     let believed = believed.max(1e-6);
-    let doublings = (done / believed).max(0.5).log2().floor() + 1.0;
-    believed * doublings.exp2()
+    let doublings = libm::log2((done / believed).max(0.5)).floor() + 1.0;
+    believed * libm::exp2(doublings)
 }
 
 /// The worse, the earlier.
