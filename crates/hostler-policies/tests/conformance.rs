@@ -270,6 +270,7 @@ fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
 struct Named(String);
 
 impl Drop for Named {
+    #[allow(clippy::disallowed_macros, reason = "what a failing test prints is for people")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("policy: {}", self.0);
