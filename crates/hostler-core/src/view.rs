@@ -184,7 +184,7 @@ impl<'a> View<'a> {
 
     /// The model that a lease has GPUs of.
     pub fn model_of(&self, lease: &Lease) -> Option<ModelId> {
-        self.state.model_of(lease)
+        self.state.model_of(self.own(lease)?)
     }
 
     /// Compute that a part books on its GPUs; none of nodes that there are not.
@@ -200,32 +200,42 @@ impl<'a> View<'a> {
     /// Whether a stay may be ended in favour of others: a job that can neither be saved nor
     /// suspended is left alone, unless the operator allows for its loss.
     pub fn may_preempt(&self, lease: &Lease) -> bool {
-        self.state.may_preempt(lease)
+        self.own(lease).is_some_and(|lease| self.state.may_preempt(lease))
     }
 
     /// Whether the processes of a stay may be ended in favour of others: a job that cannot be saved
     /// is left alone, unless the operator allows for its loss.
     pub fn may_stop_for_good(&self, lease: &Lease) -> bool {
-        self.state.may_stop_for_good(lease)
+        self.own(lease).is_some_and(|lease| self.state.may_stop_for_good(lease))
     }
 
     /// How a stay is best ended in favour of others, by what the stop and the next start take; none
     /// when it is left alone.
     pub fn best_stop(&self, lease: &Lease) -> Option<StopHow> {
-        self.state.best_stop(lease)
+        self.state.best_stop(self.own(lease)?)
     }
 
     /// The memory of its nodes that a stay would take while it is suspended; none when it cannot
     /// be.
     pub fn parking(&self, lease: &Lease) -> Option<Placement> {
-        self.state.parking(lease)
+        self.state.parking(self.own(lease)?)
     }
 
     /// Believed speed of a job at a placement while it works, without neighbours: that of its
     /// slowest task. Where it is believed not to fit, or there is no such node, the least there is.
     pub fn believed_rate(&self, job: &Job, placement: &Placement) -> Rate {
-        let known = placement.parts.iter().all(|part| self.node(part.node).is_some());
+        let is_there = |part: &Part| {
+            let Some(node) = self.node(part.node) else { return false };
+            let devices = node.first_device.0..node.first_device.0 + node.spec.gpus;
+            part.slices.iter().all(|slice| devices.contains(&slice.device.0))
+        };
+        let known = placement.parts.iter().all(is_there);
         if known { self.state.believed_rate(job, placement) } else { Rate(1) }
+    }
+
+    /// The lease of the state that has this number: whoever asks may have made up another.
+    fn own(&self, lease: &Lease) -> Option<&'a Lease> {
+        self.lease(lease.id)
     }
 
     /// The round that goes on, if there ever was one.

@@ -2,7 +2,8 @@
 
 use super::View;
 use crate::event::{Event, Outcome};
-use crate::id::{JobId, LeaseId, ModelId, NodeId};
+use crate::id::{JobId, LeaseId, ModelId, NodeId, ProfileKey};
+use crate::profile::Profile;
 use crate::target::Team;
 use crate::testkit::*;
 use crate::units::{Milli, Rate, Span};
@@ -48,6 +49,37 @@ fn what_there_is_not_is_none_and_no_panic() {
     assert_eq!(view.believed_rate(job, &elsewhere), Rate(1));
     assert_eq!(view.believed_rate(job, &whole(0, &[0])), Rate::FULL);
     assert_eq!(view.gpu_of(&whole(0, &[0, 1]).parts[0]), Milli(2000));
+}
+
+#[test]
+fn a_lease_that_is_made_up_is_none_and_no_panic() {
+    let world = world();
+    let view = View::new(world.state());
+    let real = view.leases().next().unwrap();
+    assert!(view.may_preempt(real) && view.may_stop_for_good(real));
+    let mut made_up = real.clone();
+    made_up.id = LeaseId(9);
+    made_up.placement = std::sync::Arc::new(whole(9, &[70]));
+    assert!(!view.may_preempt(&made_up) && !view.may_stop_for_good(&made_up));
+    assert_eq!((view.best_stop(&made_up), view.parking(&made_up)), (None, None));
+    assert_eq!(view.model_of(&made_up), None);
+    // Under a number that there is, the state goes by what it knows of that.
+    made_up.id = real.id;
+    assert_eq!(view.model_of(&made_up), Some(ModelId(0)));
+    assert_eq!(view.best_stop(&made_up), view.best_stop(real));
+}
+
+#[test]
+fn a_device_of_another_node_has_the_least_speed() {
+    let mut world = World::of("4 | 4");
+    let profile = Event::Profiled { key: ProfileKey(0), profile: Profile::default() };
+    world.step(0, vec![profile], vec![]);
+    world.submit(0, 0, &["gpus 1 profile 0"]);
+    let view = View::new(world.state());
+    let job = view.job(JobId(0)).unwrap();
+    // Node 1 has the devices 4 to 7.
+    assert_eq!(view.believed_rate(job, &whole(1, &[0])), Rate(1));
+    assert!(view.believed_rate(job, &whole(1, &[4])) > Rate(1));
 }
 
 #[test]
