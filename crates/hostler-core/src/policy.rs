@@ -110,6 +110,10 @@ impl PolicyDef {
     }
 }
 
+/// The setting that says whose run times a policy goes by, an `EstimateSource`. All policies that
+/// go by run times call it so; one that has it can be told to learn them.
+pub const ESTIMATE_SETTING: &str = "estimate";
+
 /// Something that a policy goes by and that not every workload has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {

@@ -1,7 +1,7 @@
 //! Finding, configuring and refusing policies by name.
 
 use expect_test::{Expect, expect};
-use hostler_core::policy::PolicyError;
+use hostler_core::policy::{ESTIMATE_SETTING, PolicyError};
 use hostler_core::predict::EstimateSource;
 use hostler_core::registry::settings_from_pairs;
 use hostler_policies::{DEFAULT, SIMPLEST, builtin};
@@ -35,8 +35,13 @@ fn a_policy_that_solves_says_so_and_by_which_setting_how_often() {
 }
 
 #[test]
-fn a_policy_with_a_setting_for_estimates_goes_by_them() {
-    for def in builtin().all().filter(|def| def.defaults.contains_key("estimate")) {
+fn a_policy_goes_by_estimates_as_its_setting_says_and_only_then() {
+    for def in builtin().all() {
+        if !def.defaults.contains_key(ESTIMATE_SETTING) {
+            let policy = def.build(&def.defaults).unwrap();
+            assert_eq!(policy.estimates(), EstimateSource::User, "{}", def.kind);
+            continue;
+        }
         for (text, source) in [("user", EstimateSource::User), ("blend", EstimateSource::Blend)] {
             let table = settings_from_pairs([format!("estimate={text}").as_str()]).unwrap();
             assert_eq!(def.build(&table).unwrap().estimates(), source, "{}", def.kind);

@@ -1,7 +1,7 @@
 //! Policies as they are named on the command line.
 
 use anyhow::Result;
-use hostler_core::policy::{Policy, PolicyDef};
+use hostler_core::policy::{ESTIMATE_SETTING, Policy, PolicyDef};
 use hostler_core::registry::{Registry, settings_from_pairs};
 
 /// A policy with its settings.
@@ -45,7 +45,7 @@ impl Chosen {
     /// The same policy, with run times from this source.
     pub fn estimating(self, source: &str) -> Chosen {
         let mut settings = self.settings;
-        settings.insert("estimate".to_owned(), source.into());
+        settings.insert(ESTIMATE_SETTING.to_owned(), source.into());
         Chosen { settings, ..self }
     }
 

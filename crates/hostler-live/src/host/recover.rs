@@ -11,7 +11,7 @@ use hostler_core::engine::Engine;
 use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::metrics::Metrics;
-use hostler_core::policy::Policy;
+use hostler_core::policy::{ESTIMATE_SETTING, Policy};
 use hostler_core::predict::EstimateSource;
 use hostler_core::record::Record;
 use hostler_core::replay::Replay;
@@ -238,10 +238,10 @@ pub(super) fn for_real(builder: &PolicyBuilder, settings: String) -> String {
         Some(toml::Value::Table(table)) => table,
         Some(_) | None => &mut document,
     };
-    if table.contains_key("estimate") {
+    if table.contains_key(ESTIMATE_SETTING) {
         return settings;
     }
-    table.insert("estimate".to_owned(), "user".into());
+    table.insert(ESTIMATE_SETTING.to_owned(), "user".into());
     let said = document.to_string();
     if builder(&said).is_ok() { said } else { settings }
 }

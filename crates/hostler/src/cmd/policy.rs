@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use hostler_core::policy::ESTIMATE_SETTING;
 use hostler_core::registry::Registry;
 use hostler_live::api::PolicyText;
 use serde::Serialize;
@@ -98,7 +99,8 @@ fn settings(toml: &str, registry: &Registry) -> Option<Vec<SettingNow>> {
         let is = |value: &Option<toml::Value>, word| {
             value.as_ref().and_then(toml::Value::as_str) == Some(word)
         };
-        let for_real = &*setting.name == "estimate" && is(&given, "user") && is(&own, "oracle");
+        let for_real =
+            &*setting.name == ESTIMATE_SETTING && is(&given, "user") && is(&own, "oracle");
         let (name, value) = (setting.name.to_string(), given.or(own));
         settings.push(SettingNow { name, value, default, for_real });
     }
