@@ -14,7 +14,9 @@ use hostler_live::host::{Command, Experience, Host, Input, Principal, Settings};
 use hostler_live::job::JobRequest;
 use hostler_live::store::TenantQuota;
 use hostler_live::store::memory::Disk;
-use hostler_predict::{BlendRun, Learner, MedianRun, evaluate};
+use hostler_predict::limits::SAMPLES_MIN;
+use hostler_predict::trained::ModelKind;
+use hostler_predict::{BlendRun, Learner, MedianRun, ModelFile, evaluate};
 use hostler_sim::history;
 use hostler_sim::lower::Workload;
 use hostler_sim::trace::{Cluster, PaiLike};
@@ -26,6 +28,18 @@ fn week() -> Workload {
     let options = PaiLike { jobs: 3_000, seed: 7, scale: 100, ..PaiLike::default() };
     let trace = options.generate().unwrap();
     Workload::new(trace, &Cluster::pai()).unwrap()
+}
+
+/// Jobs of one role that take any GPU: models have numbers of their own in a daemon that has no
+/// node yet.
+fn plain_jobs(workload: &Workload) -> Vec<usize> {
+    let plain = |at: &usize| {
+        let spec = workload.spec(*at);
+        spec.gangs.len() == 1 && spec.gangs[0].demand.models == Models::Any
+    };
+    let jobs: Vec<usize> = (0..workload.job_count()).filter(plain).take(NEW).collect();
+    assert_eq!(jobs.len(), NEW);
+    jobs
 }
 
 /// What a simulation that has seen the lessons believes of a job.
@@ -52,15 +66,24 @@ fn request(workload: &Workload, at: usize, spec: &JobSpec) -> JobRequest {
     }
 }
 
-/// What a new daemon with these lessons believes of jobs when they are submitted.
+/// What a new daemon with the lessons of this workload believes of jobs when they are submitted.
 fn live(source: &str, workload: &Workload, jobs: &[usize]) -> Vec<Option<Estimate>> {
     let lessons = history::lessons(workload);
+    estimates(Experience { lessons, ..Experience::default() }, source, workload, jobs)
+}
+
+/// What a new daemon with this experience believes of jobs when they are submitted.
+fn estimates(
+    experience: Experience,
+    source: &str,
+    workload: &Workload,
+    jobs: &[usize],
+) -> Vec<Option<Estimate>> {
     let policy = &format!("kind = 'sjf'\nestimate = '{source}'\n");
     let settings = Settings::new(policy);
     let builder =
         |text: &str| hostler_policies::builtin().from_toml(text).map_err(|fault| fault.to_string());
     let driver = Box::new(AgentDriver::new(settings.clone()));
-    let experience = Experience { lessons, ..Experience::default() };
     let (store, now) = (Box::new(Disk::default().store()), Time::from_secs(1));
     let mut host =
         Host::open_with(driver, store, Arc::new(builder), settings, experience, now).unwrap();
@@ -84,16 +107,28 @@ fn live(source: &str, workload: &Workload, jobs: &[usize]) -> Vec<Option<Estimat
 #[test]
 fn the_first_estimates_of_a_new_daemon_are_those_of_the_simulator() {
     let workload = week();
-    // Models have numbers of their own in a daemon that has no node yet.
-    let plain = |at: &usize| {
-        let spec = workload.spec(*at);
-        spec.gangs.len() == 1 && spec.gangs[0].demand.models == Models::Any
-    };
-    let jobs: Vec<usize> = (0..workload.job_count()).filter(plain).take(NEW).collect();
-    assert_eq!(jobs.len(), NEW);
+    let jobs = plain_jobs(&workload);
     let median = simulated(MedianRun::default(), &workload, &jobs);
     assert!(median.iter().all(Option::is_some), "every job is like some other");
     assert_eq!(live("median", &workload, &jobs), median);
     let blend = simulated(BlendRun::default(), &workload, &jobs);
     assert_eq!(live("blend", &workload, &jobs), blend);
+}
+
+#[test]
+fn a_trained_model_says_live_what_it_says_in_a_simulation() {
+    let workload = week();
+    let jobs = plain_jobs(&workload);
+    let (past, names) = (history::history(&workload), history::names(&workload));
+    for kind in [ModelKind::Median, ModelKind::Cart, ModelKind::Blend] {
+        let model = ModelFile::train(kind, SAMPLES_MIN, evaluate::part(&past, 100).learnt, &names);
+        // As a daemon reads it: from a file.
+        let model = ModelFile::parse(&model.to_json()).unwrap();
+        let mut bound = model.bind(&names);
+        let of = |at: &usize| bound.estimate(JobId(*at as u32), &workload.spec(*at));
+        let simulated: Vec<Option<Estimate>> = jobs.iter().map(of).collect();
+        assert!(simulated.iter().all(Option::is_some), "every job is like some other");
+        let experience = Experience { model: Some(model), ..Experience::default() };
+        assert_eq!(estimates(experience, "trained", &workload, &jobs), simulated, "{kind:?}");
+    }
 }

@@ -270,6 +270,27 @@ fn a_node_that_is_gone_takes_what_waited_there_along() {
 }
 
 #[test]
+fn processes_that_end_by_themselves_while_they_wait_are_lost_once() {
+    let mut world = world(NEVER);
+    world.step(11, vec![], vec![suspend(0)]);
+    let lost = || Event::SuspendedLost { job: JobId(0) };
+    let before = world.state().stale_events();
+    world.step(12, vec![lost()], vec![]);
+    assert_eq!(world.state().stale_events(), before + 1, "it does not wait yet");
+    world.step(20, vec![suspended(0, 10)], vec![]);
+    world.step(21, vec![lost()], vec![]);
+    let job = world.job(0);
+    assert_eq!((job.phase, job.reason), (Phase::Pending, Reason::NodeFailed));
+    assert_eq!((job.done(), job.ledger.lost_work), (Span::ZERO, Span::from_secs(10)));
+    assert_eq!(free(&world), [2, 4000]);
+    world.step(22, vec![lost()], vec![]);
+    assert_eq!(world.state().stale_events(), before + 2, "it is lost already");
+    // Nothing binds it to its node any more.
+    world.run(23, 0, with_mem(whole(1, &[2, 3]), 500));
+    world.check_log();
+}
+
+#[test]
 fn a_node_that_is_gone_before_the_job_left_its_gpus_leaves_nothing_booked() {
     let mut world = world(NEVER);
     world.step(11, vec![], vec![suspend(0)]);
