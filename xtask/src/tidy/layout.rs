@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 use super::files::File;
-use super::{Report, Violation};
+use super::{Report, Violation, architecture};
 
 /// What each of our crates may depend on among ours. A crate that is not listed may use all.
 const MAY_USE: &[(&str, &[&str])] = &[
@@ -47,7 +47,10 @@ pub fn check(files: &[File], violations: &mut Vec<Violation>) {
         let mut report = Report { path: &file.path, violations };
         match file.path.as_str() {
             "README.md" => check_readme(text, &mut report),
-            "ARCHITECTURE.md" => check_code_map(text, files, &mut report),
+            "ARCHITECTURE.md" => {
+                check_code_map(text, files, &mut report);
+                architecture::check(text, files, &mut report);
+            }
             path => {
                 if let Some(name) = crate_of(path, "Cargo.toml") {
                     check_manifest(name, text, &mut report);

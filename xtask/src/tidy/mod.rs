@@ -3,6 +3,7 @@
 //! Reads every file of the project and reports each broken rule as `path:line: what; what to do`.
 //! Formatting and anything that needs types is left to `rustfmt` and `clippy`.
 
+mod architecture;
 pub mod files;
 mod layout;
 mod names;
