@@ -164,30 +164,17 @@ pub enum Share {
         /// Memory that comes with them.
         mem: Mib,
     },
-    /// A percentage of its threads under the multi-process service.
-    Mps {
-        /// Percentage of threads.
-        percent: u32,
-        /// Memory.
-        mem: Mib,
-    },
-    /// Compute that others leave; only memory is booked.
-    BestEffort {
-        /// Memory.
-        mem: Mib,
-    },
 }
 
 impl Share {
     /// Whether it is a part of a device at all.
     pub fn is_sane(self) -> bool {
         match self {
-            Share::Whole | Share::BestEffort { .. } => true,
+            Share::Whole => true,
             Share::Fraction { compute, .. } | Share::Packed { compute, .. } => {
                 compute.0 > 0 && compute <= Milli::ONE
             }
             Share::Mig { start, slices, .. } => slices > 0 && start < 8 && slices <= 8 - start,
-            Share::Mps { percent, .. } => percent > 0 && percent <= 100,
         }
     }
 
@@ -197,8 +184,6 @@ impl Share {
             Share::Whole => Milli::ONE,
             Share::Fraction { compute, .. } | Share::Packed { compute, .. } => compute,
             Share::Mig { slices, .. } => Milli(slices * 1000 / mig_slices.max(1)),
-            Share::Mps { percent, .. } => Milli(percent * 10),
-            Share::BestEffort { .. } => Milli::ZERO,
         }
     }
 
@@ -206,11 +191,7 @@ impl Share {
     pub fn mem(self, device_mem: Mib) -> Mib {
         match self {
             Share::Whole => device_mem,
-            Share::Fraction { mem, .. }
-            | Share::Packed { mem, .. }
-            | Share::Mig { mem, .. }
-            | Share::Mps { mem, .. }
-            | Share::BestEffort { mem } => mem,
+            Share::Fraction { mem, .. } | Share::Packed { mem, .. } | Share::Mig { mem, .. } => mem,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::reason::Reason;
 use crate::suspend::Parked;
 use crate::target::ShareAccounts;
 use crate::units::{Mib, Milli, Span, Time};
-use crate::window::Stay;
+use crate::window::StayBound;
 
 mod checkpoint;
 
@@ -76,34 +76,15 @@ pub enum JobKind {
     /// Runs to an end without a checkpoint.
     #[default]
     Batch,
-    /// Serves requests until it is cancelled.
-    Service,
 }
 
 /// Tasks of one role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gang {
-    /// `worker`, `ps`, `chief`: for people.
-    pub role: Role,
     /// Tasks that start together.
     pub count: u32,
     /// What each task asks for.
     pub demand: Demand,
-}
-
-/// Role of a gang in a distributed job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Does the work.
-    #[default]
-    Worker,
-    /// Holds parameters.
-    ParameterServer,
-    /// Leads the others.
-    Chief,
-    /// Evaluates beside training.
-    Evaluator,
 }
 
 /// What one task asks of one node.
@@ -129,8 +110,8 @@ pub struct Demand {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowId>,
     /// How long it stays at most, where nodes may be kept for a window.
-    #[serde(default, skip_serializing_if = "Stay::is_none")]
-    pub stay: Stay,
+    #[serde(default, skip_serializing_if = "StayBound::is_none")]
+    pub stay: StayBound,
     /// What the node must be able to do.
     #[serde(default, skip_serializing_if = "Features::is_none")]
     pub needs: Features,

@@ -354,10 +354,7 @@ impl<'a> Check<'a> {
         let as_asked = |slice: &Slice| match slice.share {
             Share::Whole => true,
             Share::Packed { mem, .. } => demand.gpu.is_fraction() && willing && mem >= guaranteed,
-            Share::Fraction { .. }
-            | Share::Mig { .. }
-            | Share::Mps { .. }
-            | Share::BestEffort { .. } => demand.gpu.is_fraction() || willing,
+            Share::Fraction { .. } | Share::Mig { .. } => demand.gpu.is_fraction() || willing,
         };
         let sane = part
             .slices

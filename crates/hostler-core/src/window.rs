@@ -33,7 +33,7 @@ pub struct Kept {
     /// Whether it has begun.
     pub begun: bool,
     /// The longest stays that are over before it begins.
-    pub room: Stay,
+    pub room: StayBound,
 }
 
 impl Kept {
@@ -51,30 +51,30 @@ impl Kept {
 /// jobs which ask for the same are still looked at together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Stay(u8);
+pub struct StayBound(u8);
 
-impl Stay {
+impl StayBound {
     /// Of a job: without an end. Of a node: nothing is over in time.
-    pub const NONE: Stay = Stay(0);
+    pub const NONE: StayBound = StayBound(0);
     /// The longest that is told apart: some two thousand years.
     const LAST: u8 = 120;
 
     /// The shortest that holds a time limit.
-    pub fn of_limit(limit: Option<Span>) -> Stay {
-        let Some(limit) = limit else { return Stay::NONE };
-        let holds = (1..=Stay::LAST).find(|class| Stay(*class).span() >= limit);
-        holds.map_or(Stay::NONE, Stay)
+    pub fn of_limit(limit: Option<Span>) -> StayBound {
+        let Some(limit) = limit else { return StayBound::NONE };
+        let holds = (1..=StayBound::LAST).find(|class| StayBound(*class).span() >= limit);
+        holds.map_or(StayBound::NONE, StayBound)
     }
 
     /// The longest that is over within a time.
-    pub fn within(span: Span) -> Stay {
-        let over = (1..=Stay::LAST).rev().find(|class| Stay(*class).span() <= span);
-        over.map_or(Stay::NONE, Stay)
+    pub fn within(span: Span) -> StayBound {
+        let over = (1..=StayBound::LAST).rev().find(|class| StayBound(*class).span() <= span);
+        over.map_or(StayBound::NONE, StayBound)
     }
 
     /// How long a stay is taken to last: one without an end as long as jobs without a limit may.
-    pub fn believed(self) -> Stay {
-        if self.is_none() { Stay::of_limit(Some(ENDLESS_STAY)) } else { self }
+    pub fn believed(self) -> StayBound {
+        if self.is_none() { StayBound::of_limit(Some(ENDLESS_STAY)) } else { self }
     }
 
     /// How long it is; nothing for none.
@@ -85,7 +85,7 @@ impl Stay {
 
     /// Whether nothing is said.
     pub fn is_none(&self) -> bool {
-        *self == Stay::NONE
+        *self == StayBound::NONE
     }
 }
 
@@ -96,25 +96,25 @@ mod tests {
     #[test]
     fn limits_are_rounded_up_and_room_is_rounded_down() {
         let minutes = |count: u64| Span::from_secs(60 * count);
-        assert_eq!(Stay::of_limit(Some(Span::from_secs(1))).span(), minutes(1));
-        assert_eq!(Stay::of_limit(Some(minutes(60))).span(), minutes(64));
-        assert_eq!(Stay::of_limit(Some(minutes(64))).span(), minutes(64));
-        assert_eq!(Stay::of_limit(None), Stay::NONE);
-        assert_eq!(Stay::of_limit(Some(Span::MAX)), Stay::NONE);
-        assert_eq!(Stay::within(Span::from_secs(59)), Stay::NONE);
-        assert_eq!(Stay::within(minutes(95)).span(), minutes(80));
-        assert_eq!(Stay::within(Span::MAX), Stay(Stay::LAST));
+        assert_eq!(StayBound::of_limit(Some(Span::from_secs(1))).span(), minutes(1));
+        assert_eq!(StayBound::of_limit(Some(minutes(60))).span(), minutes(64));
+        assert_eq!(StayBound::of_limit(Some(minutes(64))).span(), minutes(64));
+        assert_eq!(StayBound::of_limit(None), StayBound::NONE);
+        assert_eq!(StayBound::of_limit(Some(Span::MAX)), StayBound::NONE);
+        assert_eq!(StayBound::within(Span::from_secs(59)), StayBound::NONE);
+        assert_eq!(StayBound::within(minutes(95)).span(), minutes(80));
+        assert_eq!(StayBound::within(Span::MAX), StayBound(StayBound::LAST));
     }
 
     #[test]
     fn who_is_over_in_time_may_start_and_who_came_for_the_window_once_it_began() {
         let limited = |secs| Demand {
-            stay: Stay::of_limit(Some(Span::from_secs(secs))),
+            stay: StayBound::of_limit(Some(Span::from_secs(secs))),
             ..Demand::default()
         };
         let invited = Demand { window: Some(WindowId(1)), ..limited(60) };
         let kept = |window, begun, secs| {
-            let room = Stay::within(Span::from_secs(secs));
+            let room = StayBound::within(Span::from_secs(secs));
             Some(Kept { window: WindowId(window), begun, room })
         };
         let (soon, now, other) = (kept(1, false, 600), kept(1, true, 0), kept(2, true, 0));

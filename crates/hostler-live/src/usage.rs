@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::job::JobState;
 use crate::store::stays::JOULES_PER_KWH;
-use crate::store::{JobRow, Stay, gpu_micros};
+use crate::store::{JobRow, StayRow, gpu_micros};
 
 /// Microseconds of a day.
 const DAY: u64 = 86_400_000_000;
@@ -168,7 +168,7 @@ impl Meter {
     fn add_stay(
         &self,
         job: &JobRow,
-        stay: &Stay,
+        stay: &StayRow,
         did_fail: bool,
         rows: &mut BTreeMap<String, Sum>,
     ) {
@@ -290,7 +290,7 @@ impl Sum {
 }
 
 /// The one stay that is known of a job that an older version ran.
-fn guess(job: &JobRow, end: u64) -> Vec<Stay> {
+fn guess(job: &JobRow, end: u64) -> Vec<StayRow> {
     let Some(from) = job.facts.started.filter(|_| job.facts.stays.is_empty()) else {
         return Vec::new();
     };
@@ -298,11 +298,11 @@ fn guess(job: &JobRow, end: u64) -> Vec<Stay> {
     let model = job.request.gpu_models.first().cloned().unwrap_or_default();
     let gpu_milli = (gpus * 1000.0).round() as u64;
     let gpu_micros = gpu_micros(gpu_milli, end.saturating_sub(from));
-    vec![Stay { from, to: Some(end), model, gpu_milli, gpu_micros, ..Stay::default() }]
+    vec![StayRow { from, to: Some(end), model, gpu_milli, gpu_micros, ..StayRow::default() }]
 }
 
 /// When a job had nothing, from its submission to its end. Stays begin in order.
-fn waits(submitted: u64, end: u64, now: u64, stays: &[Stay]) -> Vec<(u64, u64)> {
+fn waits(submitted: u64, end: u64, now: u64, stays: &[StayRow]) -> Vec<(u64, u64)> {
     let mut waits = Vec::new();
     let mut since = submitted;
     for stay in stays {

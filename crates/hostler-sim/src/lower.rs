@@ -15,14 +15,14 @@ use hostler_core::id::{
     Features, GroupId, JobId, ModelId, ModelSet, NodeId, ProfileKey, QueueId, TenantId,
 };
 use hostler_core::job::{
-    Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
+    Checkpoint, Demand, Elastic, Gang, JobKind, JobSpec, Locality, Models, Sharing,
 };
 use hostler_core::limits::{
     DEVICES_PER_NODE_MAX, GANGS_PER_JOB_MAX, MODELS_MAX, TASKS_PER_JOB_MAX,
 };
 use hostler_core::policy::Need;
 use hostler_core::units::{Mib, Milli, Span, Time};
-use hostler_core::window::Stay;
+use hostler_core::window::StayBound;
 
 use pools::Pools;
 pub use speeds::Gaps;
@@ -320,19 +320,13 @@ impl Workload {
             window: None,
             // Limits tell jobs apart, which costs time: only where it matters.
             stay: match self.site.windows.is_empty() {
-                true => Stay::NONE,
-                false => Stay::of_limit(job.time_limit_ms.get().map(Span::from_millis)),
+                true => StayBound::NONE,
+                false => StayBound::of_limit(job.time_limit_ms.get().map(Span::from_millis)),
             },
             needs: self.pools.get(&job.queue).copied().unwrap_or_default(),
             pinned: None,
         };
-        let role = match self.trace.text.get(task.task) {
-            "ps" | "parameter-server" => Role::ParameterServer,
-            "chief" | "master" => Role::Chief,
-            "evaluator" => Role::Evaluator,
-            _ => Role::Worker,
-        };
-        Gang { role, count: task.count, demand }
+        Gang { count: task.count, demand }
     }
 }
 

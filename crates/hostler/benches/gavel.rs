@@ -165,7 +165,7 @@ fn rounds() {
 }
 
 /// The answer and the least processor seconds of three runs.
-fn best<HttpAnswer>(run: impl Fn() -> HttpAnswer) -> (HttpAnswer, f64) {
+fn best<Found>(run: impl Fn() -> Found) -> (Found, f64) {
     let timed = || {
         let stopwatch = Stopwatch::start();
         let answer = run();

@@ -129,11 +129,7 @@ impl DeviceFree {
         let mask = slice_mask(share);
         let layout = match share {
             Share::Mig { .. } => Layout::Mig,
-            Share::Whole
-            | Share::Fraction { .. }
-            | Share::Packed { .. }
-            | Share::Mps { .. }
-            | Share::BestEffort { .. } => Layout::Shared,
+            Share::Whole | Share::Fraction { .. } | Share::Packed { .. } => Layout::Shared,
         };
         let alone = share != Share::Whole || self.holders == 0;
         let fits = compute <= u32::from(self.compute) && mem <= self.mem && self.slices & mask == 0;
@@ -491,11 +487,7 @@ fn devices_of<'a>(devices: &'a [DeviceFree], node: &NodeFree) -> &'a [DeviceFree
 fn slice_mask(share: Share) -> u8 {
     match share {
         Share::Mig { start, slices, .. } => (((1u16 << slices) - 1) << start) as u8,
-        Share::Whole
-        | Share::Fraction { .. }
-        | Share::Packed { .. }
-        | Share::Mps { .. }
-        | Share::BestEffort { .. } => 0,
+        Share::Whole | Share::Fraction { .. } | Share::Packed { .. } => 0,
     }
 }
 

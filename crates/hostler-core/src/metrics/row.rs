@@ -29,7 +29,7 @@ const _: () = assert!(size_of::<JobFigures>() <= 48, "a row grew");
 
 const INSTANCES_MAX: u32 = (1 << 17) - 1;
 const NO_MODEL: u32 = 127;
-const KINDS: [JobKind; 3] = [JobKind::Training, JobKind::Batch, JobKind::Service];
+const KINDS: [JobKind; 2] = [JobKind::Training, JobKind::Batch];
 const ENDINGS: [Ending; 5] =
     [Ending::Finished, Ending::Failed, Ending::Cancelled, Ending::TimedOut, Ending::Rejected];
 

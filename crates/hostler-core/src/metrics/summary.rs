@@ -388,7 +388,7 @@ impl Metrics {
     }
 
     fn by_kind(&self) -> Vec<KindSummary> {
-        let kinds = [JobKind::Training, JobKind::Batch, JobKind::Service];
+        let kinds = [JobKind::Training, JobKind::Batch];
         let groups = self.groups(kinds.len(), |row| Some(row.kind() as usize));
         let summary = kinds.into_iter().zip(groups);
         let summary = summary.map(|(kind, finished)| KindSummary { kind, finished });

@@ -11,7 +11,7 @@ use crate::id::{JobId, NodeId, WindowId};
 use crate::job::Job;
 use crate::reason::Reason;
 use crate::units::{Span, Time};
-use crate::window::{Kept, Stay, Window};
+use crate::window::{Kept, StayBound, Window};
 
 /// The windows that are not over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl ClusterState {
         by_begin.sort_unstable();
         let mut kept = BTreeMap::new();
         for (from, id) in by_begin {
-            let (begun, room) = (from <= self.now, Stay::within(from.since(self.now)));
+            let (begun, room) = (from <= self.now, StayBound::within(from.since(self.now)));
             for node in &self.windows.windows[&id].nodes {
                 kept.entry(*node).or_insert(Kept { window: id, begun, room });
             }
@@ -113,8 +113,8 @@ impl ClusterState {
             if left == Span::ZERO {
                 return window.until;
             }
-            match Stay::within(left) {
-                Stay::NONE => window.from,
+            match StayBound::within(left) {
+                StayBound::NONE => window.from,
                 // A moment later stays of this length are too long.
                 stay => Time(window.from.0 - stay.span().0 + 1),
             }

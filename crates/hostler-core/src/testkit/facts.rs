@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cluster::{GpuModel, NodeSpec, Share};
 use crate::event::{Event, Outcome};
 use crate::id::{DeviceId, Features, JobId, LeaseId, ModelId, NodeId};
-use crate::job::{Demand, Gang, JobKind, JobSpec, Role};
+use crate::job::{Demand, Gang, JobKind, JobSpec};
 use crate::placement::{Part, Placement, Slice};
 use crate::units::{Mib, Milli, Span, Time};
 
@@ -58,11 +58,7 @@ pub(crate) fn job(name: &str, gpu: u32) -> JobSpec {
 }
 
 pub(crate) fn gang(count: u32, gpu: u32) -> Gang {
-    Gang {
-        role: Role::Worker,
-        count,
-        demand: Demand { gpu: Milli(gpu), cpu: Milli(1000), ..Demand::default() },
-    }
+    Gang { count, demand: Demand { gpu: Milli(gpu), cpu: Milli(1000), ..Demand::default() } }
 }
 
 pub(crate) fn submit(id: u32, spec: JobSpec) -> Event {

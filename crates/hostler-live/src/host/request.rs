@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use hostler_core::border::check_spec;
 use hostler_core::id::{GroupId, ModelId, ProfileKey, TenantId};
-use hostler_core::job::{
-    Checkpoint, Demand, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
-};
+use hostler_core::job::{Checkpoint, Demand, Gang, JobKind, JobSpec, Locality, Models, Sharing};
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Mib, Milli, Span};
-use hostler_core::window::Stay;
+use hostler_core::window::StayBound;
 
 use super::{Desk, HostError};
 use crate::image::{ImageKind, Mount, path_of};
@@ -57,7 +55,7 @@ pub(super) fn spec_of(
         tenant: TenantId(desk.tenants.get(tenant).expect("the tenant was looked up").row.id),
         group: group.map(GroupId),
         kind: if request.checkpoints { JobKind::Training } else { JobKind::Batch },
-        gangs: [Gang { role: Role::Worker, count: tasks, demand }].into(),
+        gangs: [Gang { count: tasks, demand }].into(),
         priority: request.priority,
         deadline: deadline.map(|span| desk.now + span),
         time_limit: secs("max_secs", request.max_secs)?,
@@ -267,7 +265,7 @@ fn demand_of(request: &JobRequest, state: &ClusterState) -> Result<Demand, HostE
         mem: Mib(request.mem_mib),
         models: if models.is_empty() { Models::Any } else { Models::Ordered(models.into()) },
         locality,
-        stay: Stay::of_limit(request.max_secs.map(Span::from_secs)),
+        stay: StayBound::of_limit(request.max_secs.map(Span::from_secs)),
         needs: ImageKind::of(&request.image).map(ImageKind::needs).unwrap_or_default(),
         ..Demand::default()
     })

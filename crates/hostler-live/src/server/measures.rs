@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::App;
 use super::access::{Caller, Look};
 use super::fault::ApiFault;
-use super::notices::Told;
+use super::notices::NoticeCounts;
 use hostler_core::metrics::Summary;
 
 use crate::host::{Figures, Histogram};
@@ -24,7 +24,7 @@ struct Measured {
     gpus_used: f64,
     agents: usize,
     summary: Summary,
-    notices: Told,
+    notices: NoticeCounts,
 }
 
 /// Shows figures in Prometheus' text format.
@@ -133,7 +133,7 @@ impl Page {
         }
     }
 
-    fn notices(&mut self, told: &Told) {
+    fn notices(&mut self, told: &NoticeCounts) {
         for (measure, help, of) in [
             ("notices_delivered_total", "Notices that were delivered.", told.delivered),
             ("notices_retried_total", "Tries to deliver one that failed.", told.failed_tries),

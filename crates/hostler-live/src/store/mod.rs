@@ -31,7 +31,7 @@ pub use rows::{
 pub use schema::SCHEMA_VERSION;
 pub use snapshots::{begin_anew, has_room, snapshot, store_bytes, with_way_back};
 pub use starts::{Start, StartEnd};
-pub use stays::{Stay, gpu_micros};
+pub use stays::{StayRow, gpu_micros};
 
 use crate::job::JobState;
 

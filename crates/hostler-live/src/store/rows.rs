@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::starts::Start;
-use super::stays::Stay;
+use super::stays::StayRow;
 use crate::job::{JobRequest, JobState};
 use crate::limits::BUDGET_DAYS_DEFAULT;
 use crate::person::Person;
@@ -121,7 +121,7 @@ pub struct JobFacts {
     pub person: Option<Person>,
     /// When it had which GPUs, in order of their beginnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stays: Vec<Stay>,
+    pub stays: Vec<StayRow>,
     /// The newest of its starts, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<Start>,

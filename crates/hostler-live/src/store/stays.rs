@@ -11,7 +11,7 @@ pub(crate) const JOULES_PER_KWH: f64 = 3.6e6;
 
 /// A time for which a job had GPUs of one model, or machines without.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stay {
+pub struct StayRow {
     /// When it began, in microseconds.
     pub from: u64,
     /// When it ended; none while it lasts.
@@ -32,7 +32,7 @@ pub struct Stay {
     pub joules: Option<u64>,
 }
 
-impl Stay {
+impl StayRow {
     /// GPU time up to now, in microseconds.
     pub fn gpu_time(&self, now: u64) -> u64 {
         match self.to {
@@ -49,26 +49,26 @@ pub fn gpu_micros(gpu_milli: u64, micros: u64) -> u64 {
 }
 
 /// Notes that a job has these GPUs from now on.
-pub(crate) fn begin(stays: &mut Vec<Stay>, now: u64, gpus: Vec<(String, u64)>) {
-    let stay = |(model, gpu_milli)| Stay { from: now, model, gpu_milli, ..Stay::default() };
+pub(crate) fn begin(stays: &mut Vec<StayRow>, now: u64, gpus: Vec<(String, u64)>) {
+    let stay = |(model, gpu_milli)| StayRow { from: now, model, gpu_milli, ..StayRow::default() };
     stays.extend(gpus.into_iter().map(stay));
 }
 
 /// Notes what GPUs of each model used in the stay that ends now.
-pub(crate) fn measured(stays: &mut [Stay], joules: &BTreeMap<String, u64>) {
+pub(crate) fn measured(stays: &mut [StayRow], joules: &BTreeMap<String, u64>) {
     for stay in stays.iter_mut().filter(|stay| stay.to.is_none()) {
         stay.joules = joules.get(&stay.model).copied();
     }
 }
 
 /// Energy of all stays in kWh, where any was measured.
-pub(crate) fn energy_kwh(stays: &[Stay]) -> Option<f64> {
+pub(crate) fn energy_kwh(stays: &[StayRow]) -> Option<f64> {
     let joules = stays.iter().filter_map(|stay| stay.joules);
     joules.reduce(u64::saturating_add).map(|joules| joules as f64 / JOULES_PER_KWH)
 }
 
 /// Notes that it used them until then.
-pub(crate) fn end(stays: &mut Vec<Stay>, at: u64, lost: bool) {
+pub(crate) fn end(stays: &mut Vec<StayRow>, at: u64, lost: bool) {
     for stay in stays.iter_mut().filter(|stay| stay.to.is_none()) {
         stay.gpu_micros = gpu_micros(stay.gpu_milli, at.saturating_sub(stay.from));
         (stay.to, stay.lost) = (Some(at.max(stay.from)), lost);
@@ -77,13 +77,13 @@ pub(crate) fn end(stays: &mut Vec<Stay>, at: u64, lost: bool) {
 }
 
 /// Notes that a job was over then: its last stay was not cut short.
-pub(crate) fn over(stays: &mut [Stay], at: u64) {
+pub(crate) fn over(stays: &mut [StayRow], at: u64) {
     stays.iter_mut().filter(|stay| stay.to == Some(at)).for_each(|stay| stay.lost = false);
 }
 
 /// Makes one of two stays that are alike, the oldest there are.
-fn join_oldest(stays: &mut Vec<Stay>) -> bool {
-    let alike = |one: &Stay, other: &Stay| one.model == other.model && one.lost == other.lost;
+fn join_oldest(stays: &mut Vec<StayRow>) -> bool {
+    let alike = |one: &StayRow, other: &StayRow| one.model == other.model && one.lost == other.lost;
     for first in 0..stays.len() {
         let later = (first + 1..stays.len())
             .find(|later| stays[*later].to.is_some() && alike(&stays[first], &stays[*later]));

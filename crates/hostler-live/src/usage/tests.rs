@@ -10,13 +10,19 @@ const HOUR: u64 = 3600 * SECOND;
 /// Monday, 16 November 2026, 00:00 UTC.
 const MONDAY: u64 = 1_794_787_200 * SECOND;
 
-fn stay(from: u64, to: Option<u64>, model: &str, gpus: u64) -> Stay {
+fn stay(from: u64, to: Option<u64>, model: &str, gpus: u64) -> StayRow {
     let gpu_micros = to.map_or(0, |to| gpus * (to - from));
     let gpu_milli = gpus * 1000;
-    Stay { from, to, model: model.to_owned(), gpu_milli, gpu_micros, ..Stay::default() }
+    StayRow { from, to, model: model.to_owned(), gpu_milli, gpu_micros, ..StayRow::default() }
 }
 
-fn job(id: u32, user: &str, state: JobState, times: (u64, Option<u64>), stays: &[Stay]) -> JobRow {
+fn job(
+    id: u32,
+    user: &str,
+    state: JobState,
+    times: (u64, Option<u64>),
+    stays: &[StayRow],
+) -> JobRow {
     JobRow {
         id,
         version: 0,
@@ -168,7 +174,7 @@ fn days_are_dates() {
 fn energy_is_spread_over_its_stay_and_counted_where_it_was_measured() {
     let at = |hours: u64| MONDAY + hours * HOUR;
     // 7.2 MJ are 2 kWh, over four hours.
-    let measured = Stay { joules: Some(7_200_000), ..stay(at(22), Some(at(26)), "A100", 1) };
+    let measured = StayRow { joules: Some(7_200_000), ..stay(at(22), Some(at(26)), "A100", 1) };
     let silent = stay(at(1), Some(at(2)), "V100", 1);
     let times = (at(1), Some(at(26)));
     let jobs = [

@@ -9,7 +9,7 @@ use hostler_core::decision::Decision;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::executor::Executor;
 use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, TenantId};
-use hostler_core::job::{Demand, Gang, JobKind, JobSpec, Role};
+use hostler_core::job::{Demand, Gang, JobKind, JobSpec};
 use hostler_core::units::{Mib, Milli, Span, Time};
 
 use super::table::BloxJob;
@@ -187,7 +187,7 @@ fn spec(row: &BloxJob) -> JobSpec {
     let demand = Demand { gpu: Milli(1000), ..Demand::default() };
     JobSpec {
         kind: JobKind::Training,
-        gangs: Box::new([Gang { role: Role::Worker, count: row.gpus, demand }]),
+        gangs: Box::new([Gang { count: row.gpus, demand }]),
         ..JobSpec::default()
     }
 }

@@ -19,9 +19,7 @@ use hostler_core::cluster::{GpuModel, NodeSpec, Tenant};
 use hostler_core::engine::Engine;
 use hostler_core::executor;
 use hostler_core::id::{ModelId, TenantId};
-use hostler_core::job::{
-    Checkpoint, Demand, Gang, JobKind, JobSpec, Locality, Models, Role, Sharing,
-};
+use hostler_core::job::{Checkpoint, Demand, Gang, JobKind, JobSpec, Locality, Models, Sharing};
 use hostler_core::profile::Profile;
 use hostler_core::units::{Mib, Milli, Span, Time};
 use hostler_core::verify::Violation;
@@ -300,7 +298,7 @@ fn spec(job: usize, row: &GavelJob) -> JobSpec {
         tenant: TenantId(0),
         group: None,
         kind: JobKind::Training,
-        gangs: Box::new([Gang { role: Role::Worker, count, demand }]),
+        gangs: Box::new([Gang { count, demand }]),
         // Solvers are told the weight itself.
         priority: row.weight.round().max(1.0) as i32,
         deadline: None,

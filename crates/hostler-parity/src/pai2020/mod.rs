@@ -17,7 +17,7 @@ use hostler_core::engine::Engine;
 use hostler_core::executor;
 use hostler_core::id::{ModelId, ModelSet, TenantId};
 use hostler_core::job::{
-    Checkpoint, Demand, Ending, Gang, Job, JobKind, JobSpec, Models, Phase, Role, Sharing,
+    Checkpoint, Demand, Ending, Gang, Job, JobKind, JobSpec, Models, Phase, Sharing,
 };
 use hostler_core::predict::UserEstimate;
 use hostler_core::state::ClusterState;
@@ -236,7 +236,7 @@ fn spec(row: &Pai2020Job, rank: Rank, tie: u64) -> Result<JobSpec, Pai2020Error>
         tenant: TenantId(0),
         group: None,
         kind: JobKind::Training,
-        gangs: Box::new([Gang { role: Role::Worker, count, demand }]),
+        gangs: Box::new([Gang { count, demand }]),
         priority: 0,
         deadline: None,
         time_limit: None,

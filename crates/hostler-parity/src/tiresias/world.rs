@@ -8,7 +8,7 @@ use hostler_core::decision::Decision;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::executor::Executor;
 use hostler_core::id::{JobId, LeaseId, ModelId, NodeId, TenantId};
-use hostler_core::job::{Demand, Gang, JobKind, JobSpec, Locality, Role};
+use hostler_core::job::{Demand, Gang, JobKind, JobSpec, Locality};
 use hostler_core::units::{Mib, Milli, Span, Time};
 
 use super::SECOND;
@@ -186,7 +186,7 @@ fn spec(row: &TiresiasJob, shape: &ClusterShape, by_node: bool) -> JobSpec {
     JobSpec {
         name: row.id.clone(),
         kind: JobKind::Training,
-        gangs: Box::new([Gang { role: Role::Worker, count, demand }]),
+        gangs: Box::new([Gang { count, demand }]),
         user_estimate: Some(Span::from_secs(row.duration)),
         ..JobSpec::default()
     }

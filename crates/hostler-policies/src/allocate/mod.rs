@@ -35,7 +35,7 @@ pub use finish_time::FinishTime;
 pub use formulate::{Floor, Formulation, Goal, Spread};
 pub use makespan::Makespan;
 pub use max_min::MaxMin;
-pub use pop::{Combine, Pop, in_parts};
+pub use pop::{Pop, in_parts};
 pub use programmes::{Grouped, Programmes};
 pub use shortest::Shortest;
 pub use strategy_proof::StrategyProof;

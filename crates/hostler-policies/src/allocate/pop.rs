@@ -8,17 +8,6 @@ use hostler_core::random::Random;
 
 use super::{Allocate, AllocateError, Allocation, Fallback, Instance, PairShare};
 
-/// How the objectives of the parts make one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combine {
-    /// The least of them: levels.
-    Least,
-    /// The greatest of them: times and ratios.
-    Most,
-    /// Their sum.
-    Sum,
-}
-
 /// Splits an instance and lets another policy solve the parts.
 pub struct Pop<Inner> {
     /// Who solves the parts.
@@ -27,8 +16,6 @@ pub struct Pop<Inner> {
     pub jobs_max: usize,
     /// Seed of the split.
     pub seed: u64,
-    /// What becomes of the objectives.
-    pub combine: Combine,
 }
 
 /// Lets a policy solve in parts of at most `jobs_max` jobs what is too large for it as a whole.
@@ -38,7 +25,7 @@ pub fn in_parts(
     jobs_max: usize,
 ) -> Result<Allocation, AllocateError> {
     // The objective is a level for one policy and a time for another; nobody asks for it here.
-    let mut pop = Pop { inner, jobs_max, seed: 0, combine: Combine::Least };
+    let mut pop = Pop { inner, jobs_max, seed: 0 };
     Ok(Allocation { fallback: Some(Fallback::Parts), ..pop.allocate(instance)? })
 }
 
@@ -96,13 +83,8 @@ impl<Inner: Allocate> Pop<Inner> {
         };
         whole.pairs.extend(answer.pairs.into_iter().map(back));
         whole.fallback = whole.fallback.or(answer.fallback);
-        // The first part meets no number: `min` and `max` then give the other.
-        whole.objective = match self.combine {
-            Combine::Least => whole.objective.min(answer.objective),
-            Combine::Most => whole.objective.max(answer.objective),
-            Combine::Sum if whole.objective.is_nan() => answer.objective,
-            Combine::Sum => whole.objective + answer.objective,
-        };
+        // The first part meets no number: `min` then gives the other.
+        whole.objective = whole.objective.min(answer.objective);
         Ok(())
     }
 }

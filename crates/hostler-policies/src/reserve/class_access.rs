@@ -1,9 +1,9 @@
-//! What a waiting job may have now: plans over GPU models, and for how long some are kept from it.
+//! What a waiting job may have now: searches over GPU models, and how long some are kept from it.
 //!
 //! A job counts as high when GPUs of the top class speed it up by at least `theta`. High jobs try
 //! the fastest model first. All others try the least booked or the slowest first, and the top class
 //! is kept from them until they have waited for `reserve`, unless nothing else would ever hold
-//! them. Whether it can be spared all the same, and where in a plan a job goes, is not decided
+//! them. Whether it can be spared all the same, and where in a search a job goes, is not decided
 //! here.
 
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ pub(super) type Class = Option<ModelId>;
 
 /// The order in which a role looks for room.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Plan {
+pub(super) struct SearchOrder {
     /// Whether the role gains from fast GPUs.
     pub(super) high: bool,
     /// Machines that will do.
@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) order: ClassOrder,
 }
 
-/// Which machines of a plan come first.
+/// Which machines of a search come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClassOrder {
     /// Those that are listed first.
@@ -45,7 +45,7 @@ pub(super) enum ClassOrder {
 /// What a job may have now.
 pub(super) struct ClassAccess {
     /// For each role, with the top class.
-    pub(super) plans: Box<[Plan]>,
+    pub(super) searches: Box<[SearchOrder]>,
     /// What is left of them while the top class is kept from it.
     pub(super) kept: Option<Kept>,
 }
@@ -54,14 +54,15 @@ impl ClassAccess {
     /// Whether it matters how much of each class is booked: counting that costs a look at every
     /// node.
     pub(super) fn ask_what_is_booked(&self) -> bool {
-        self.kept.is_some() || self.plans.iter().any(|plan| plan.order == ClassOrder::LeastBooked)
+        self.kept.is_some()
+            || self.searches.iter().any(|search| search.order == ClassOrder::LeastBooked)
     }
 }
 
 /// What a job may have while the top class is kept for others.
 pub(super) struct Kept {
     /// For each role.
-    pub(super) plans: Box<[Plan]>,
+    pub(super) searches: Box<[SearchOrder]>,
     /// When it may have the top class like any other.
     pub(super) until: Time,
 }
@@ -149,31 +150,31 @@ impl Rules {
     }
 
     /// What a waiting job may have now.
-    pub(super) fn terms(&self, view: &View<'_>, fleet: &Fleet, job: &Job) -> ClassAccess {
+    pub(super) fn access(&self, view: &View<'_>, fleet: &Fleet, job: &Job) -> ClassAccess {
         let high = efficiency(view, fleet, &job.spec) >= self.theta;
         let gangs = job.spec.gangs.iter();
-        let all: Box<[Plan]> =
-            gangs.map(|gang| self.plan(view, fleet, &job.spec, &gang.demand, high)).collect();
+        let all: Box<[SearchOrder]> =
+            gangs.map(|gang| self.search(view, fleet, &job.spec, &gang.demand, high)).collect();
         let until = job.phase_since + self.reserve.saturating_sub(job.ledger.waited);
         if high || view.now() >= until {
-            return ClassAccess { plans: all, kept: None };
+            return ClassAccess { searches: all, kept: None };
         }
         let gangs = job.spec.gangs.iter().zip(&all);
-        let plans: Box<[Plan]> = gangs
-            .map(|(gang, plan)| without_top(view, fleet, &gang.demand, gang.count, plan))
+        let searches: Box<[SearchOrder]> = gangs
+            .map(|(gang, search)| without_top(view, fleet, &gang.demand, gang.count, search))
             .collect();
-        let kept = (plans != all).then_some(Kept { plans, until });
-        ClassAccess { plans: all, kept }
+        let kept = (searches != all).then_some(Kept { searches, until });
+        ClassAccess { searches: all, kept }
     }
 
-    fn plan(
+    fn search(
         &self,
         view: &View<'_>,
         fleet: &Fleet,
         spec: &JobSpec,
         demand: &Demand,
         high: bool,
-    ) -> Plan {
+    ) -> SearchOrder {
         // A role without GPUs gains nothing from fast ones.
         let high = high && demand.gpu.0 > 0;
         let mut classes = fleet.feasible(view, demand);
@@ -203,7 +204,7 @@ impl Rules {
             || matches!(demand.models, Models::Ordered(_))
             || self.low_first == LowFirst::Slowest;
         let order = if listed { ClassOrder::Listed } else { ClassOrder::LeastBooked };
-        Plan { high, classes: classes.into(), order }
+        SearchOrder { high, classes: classes.into(), order }
     }
 }
 
@@ -242,13 +243,19 @@ fn names_top(fleet: &Fleet, models: &Models) -> bool {
     }
 }
 
-/// The plan less the top class, if the rest could ever hold the role.
-fn without_top(view: &View<'_>, fleet: &Fleet, demand: &Demand, count: u32, plan: &Plan) -> Plan {
+/// The search less the top class, if the rest could ever hold the role.
+fn without_top(
+    view: &View<'_>,
+    fleet: &Fleet,
+    demand: &Demand,
+    count: u32,
+    search: &SearchOrder,
+) -> SearchOrder {
     let rest: Vec<Class> =
-        plan.classes.iter().copied().filter(|class| !fleet.is_top(*class)).collect();
+        search.classes.iter().copied().filter(|class| !fleet.is_top(*class)).collect();
     let slots = rest.iter().map(|class| fleet.empty_cluster.slots_on(view, demand, *class));
-    if slots.fold(0, u32::saturating_add) < count || rest.len() == plan.classes.len() {
-        return plan.clone();
+    if slots.fold(0, u32::saturating_add) < count || rest.len() == search.classes.len() {
+        return search.clone();
     }
-    Plan { classes: rest.into(), ..plan.clone() }
+    SearchOrder { classes: rest.into(), ..search.clone() }
 }

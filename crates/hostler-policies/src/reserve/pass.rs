@@ -1,4 +1,4 @@
-//! The policy behind this family: jobs in order of submission, each on the terms that it has.
+//! The policy behind this family: jobs in order of submission, each with the access that it has.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -15,7 +15,7 @@ use hostler_core::view::View;
 use super::booked::Booked;
 use super::class_access::{Fleet, Rules};
 use super::place::{CostModel, place_job, room};
-use super::queue::{News, Queue};
+use super::queue::{Queue, QueueChanges};
 use crate::place::best_fit::BestFit;
 use crate::place::scored::Role;
 
@@ -41,12 +41,12 @@ struct Pass<'a> {
 impl Policy for Reserving {
     fn decide(&mut self, view: &View<'_>, _: Wake, plan: &mut Plan<'_>) {
         let grew = self.fleet.refresh(view);
-        let mut news = self.queue.sync(view, &self.fleet, &self.rules, grew);
+        let mut changes = self.queue.sync(view, &self.fleet, &self.rules, grew);
         let mut pass = Pass { view, gone: BTreeSet::new() };
-        self.turn_away(&mut pass, &mut news, plan);
+        self.turn_away(&mut pass, &mut changes, plan);
         match self.head {
-            Head::Blocks => self.strict(&mut pass, &news, plan),
-            Head::Skips => self.greedy(&mut pass, &news, plan),
+            Head::Blocks => self.strict(&mut pass, &changes, plan),
+            Head::Skips => self.greedy(&mut pass, &changes, plan),
         }
         if let Some(at) = self.queue.next_time(&pass.gone) {
             plan.wake_at(at);
@@ -60,9 +60,9 @@ impl Reserving {
     }
 
     /// Rejects newcomers that can never run.
-    fn turn_away(&mut self, pass: &mut Pass<'_>, news: &mut News, plan: &mut Plan<'_>) {
+    fn turn_away(&mut self, pass: &mut Pass<'_>, changes: &mut QueueChanges, plan: &mut Plan<'_>) {
         let (empty_cluster, queue) = (&mut self.fleet.empty_cluster, &self.queue);
-        news.came.retain(|id| {
+        changes.came.retain(|id| {
             let admitted =
                 empty_cluster.admits(pass.view, plan, *id, &queue.get(*id).spec, &BestFit);
             if !admitted {
@@ -73,7 +73,7 @@ impl Reserving {
     }
 
     /// Jobs start in order until one does not fit.
-    fn strict(&self, pass: &mut Pass<'_>, news: &News, plan: &mut Plan<'_>) {
+    fn strict(&self, pass: &mut Pass<'_>, changes: &QueueChanges, plan: &mut Plan<'_>) {
         let mut head = None;
         for (id, _) in self.queue.iter() {
             if !pass.gone.contains(&id) && !self.start(pass, plan, id) {
@@ -83,7 +83,7 @@ impl Reserving {
         }
         let Some(head) = head else { return };
         self.explain(pass.view, plan, head);
-        for id in news.came.iter().filter(|id| **id > head) {
+        for id in changes.came.iter().filter(|id| **id > head) {
             if pass.view.job(*id).is_some_and(|job| job.reason == Reason::New) {
                 plan.hold(*id, Reason::Behind { head });
             }
@@ -91,10 +91,10 @@ impl Reserving {
     }
 
     /// Jobs start in order; those that do not fit are passed over.
-    fn greedy(&mut self, pass: &mut Pass<'_>, news: &News, plan: &mut Plan<'_>) {
+    fn greedy(&mut self, pass: &mut Pass<'_>, changes: &QueueChanges, plan: &mut Plan<'_>) {
         let mut heap: BinaryHeap<Candidate> =
             self.queue.complex.iter().map(|id| Reverse((*id, None))).collect();
-        for id in self.queue.gained(pass.view, plan.free(), news) {
+        for id in self.queue.gained(pass.view, plan.free(), changes) {
             let heads = self.queue.shapes.get(id).heads();
             heap.extend(heads.map(|(count, job)| Reverse((job, Some((id, count))))));
         }
@@ -108,7 +108,7 @@ impl Reserving {
                 None => _ = self.start(pass, plan, id),
             }
         }
-        for id in news.came.iter().filter(|id| !pass.gone.contains(id)) {
+        for id in changes.came.iter().filter(|id| !pass.gone.contains(id)) {
             self.explain(pass.view, plan, *id);
         }
     }
@@ -144,18 +144,18 @@ impl Reserving {
     /// Starts a job if it fits.
     fn start(&self, pass: &mut Pass<'_>, plan: &mut Plan<'_>, id: JobId) -> bool {
         let waiting = self.queue.get(id);
-        let (spec, terms) = (&waiting.spec, &waiting.terms);
+        let (spec, access) = (&waiting.spec, &waiting.access);
         if !may_fit(plan.free(), spec) {
             return false;
         }
-        let booked = match terms.ask_what_is_booked() {
+        let booked = match access.ask_what_is_booked() {
             true => Booked::of(&self.fleet, plan.free()),
             false => Booked::default(),
         };
         let spared = || booked.can_spare(&self.fleet, spec.gpu_milli(), self.rules.part);
-        let kept = terms.kept.as_ref().filter(|_| !spared());
-        let plans = kept.map_or(&terms.plans, |kept| &kept.plans);
-        let mut placed = place_job(&*self.costs, &self.fleet, &booked, plan, spec, plans);
+        let kept = access.kept.as_ref().filter(|_| !spared());
+        let searches = kept.map_or(&access.searches, |kept| &kept.searches);
+        let mut placed = place_job(&*self.costs, &self.fleet, &booked, plan, spec, searches);
         if placed.is_err() && spec.gangs.len() > 1 && kept.is_none() {
             // Roles that take each other's room by cost may fit together by the rule that said
             // that the job can run here at all.
@@ -174,7 +174,7 @@ impl Reserving {
             return;
         }
         let kept =
-            self.queue.get(id).terms.kept.as_ref().filter(|_| may_fit(plan.free(), &job.spec));
+            self.queue.get(id).access.kept.as_ref().filter(|_| may_fit(plan.free(), &job.spec));
         let reason = kept.map_or_else(
             || no_capacity(plan.free(), &job.spec),
             |kept| Reason::Reserved { until: kept.until },

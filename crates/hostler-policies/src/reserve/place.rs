@@ -1,4 +1,4 @@
-//! Where in its plans a job goes: the cheapest nodes of the first plan that holds it.
+//! Where in its searches a job goes: the cheapest nodes of the first search that holds it.
 //!
 //! What a node costs is up to a [`CostModel`], which is where the policies of this family differ.
 
@@ -12,7 +12,7 @@ use hostler_core::placement::{Part, Placement};
 use hostler_core::stage::{Room, Shortfall};
 
 use super::booked::Booked;
-use super::class_access::{Class, ClassOrder, Fleet, Plan};
+use super::class_access::{Class, ClassOrder, Fleet, SearchOrder};
 use crate::place::scored::{Role, cheapest};
 
 /// Says which nodes suit a task.
@@ -34,34 +34,34 @@ pub(super) struct Candidate<'a> {
     pub(super) high: bool,
 }
 
-/// Places all roles of a job, all or none, each by its plan.
+/// Places all roles of a job, all or none, each by its search.
 pub(super) fn place_job(
     costs: &dyn CostModel,
     fleet: &Fleet,
     booked: &Booked,
     room: &mut impl Room,
     spec: &JobSpec,
-    plans: &[Plan],
+    searches: &[SearchOrder],
 ) -> Result<Placement, Shortfall> {
     room.try_roles(spec, &mut |free, at, gang| {
         let role = Role { gang: at, demand: &gang.demand, count: gang.count };
-        place_role(costs, fleet, booked, free, role, &plans[at as usize])
+        place_role(costs, fleet, booked, free, role, &searches[at as usize])
     })
 }
 
-/// Places one role: in one class if one holds it whole, else over several in the plan's order.
+/// Places one role: in one class if one holds it whole, else over several in the search's order.
 fn place_role(
     costs: &dyn CostModel,
     fleet: &Fleet,
     booked: &Booked,
     free: &Capacity,
     role: Role<'_>,
-    plan: &Plan,
+    search: &SearchOrder,
 ) -> Result<Vec<Part>, Shortfall> {
     let cost = |node: NodeId, tasks: u32| {
-        costs.cost(free, &Candidate { node, demand: role.demand, tasks, high: plan.high })
+        costs.cost(free, &Candidate { node, demand: role.demand, tasks, high: search.high })
     };
-    let classes = in_turn(fleet, booked, plan, costs.class_weights(role.demand));
+    let classes = in_turn(fleet, booked, search, costs.class_weights(role.demand));
     let (mut most, mut sum) = (0, 0u32);
     for class in &*classes {
         match cheapest(free, role, &[*class], cost) {
@@ -86,18 +86,18 @@ fn place_role(
     cheapest(free, role, &classes, |node, tasks| (position(node), cost(node, tasks)))
 }
 
-/// The classes of a plan in the order in which they are tried: the least booked first where the
-/// plan leaves that open, and the top class last.
+/// The classes of a search in the order in which they are tried: the least booked first where the
+/// search leaves that open, and the top class last.
 fn in_turn<'a>(
     fleet: &Fleet,
     booked: &Booked,
-    plan: &'a Plan,
+    search: &'a SearchOrder,
     weights: [u64; 2],
 ) -> Cow<'a, [Class]> {
-    if plan.order == ClassOrder::Listed {
-        return Cow::Borrowed(&plan.classes);
+    if search.order == ClassOrder::Listed {
+        return Cow::Borrowed(&search.classes);
     }
-    let mut classes = plan.classes.to_vec();
+    let mut classes = search.classes.to_vec();
     // A stable sort: equal ones stay in the order of their speed.
     classes.sort_by_cached_key(|class| (fleet.is_top(*class), booked.thousandths(*class, weights)));
     Cow::Owned(classes)

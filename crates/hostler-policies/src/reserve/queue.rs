@@ -1,6 +1,6 @@
-//! Waiting jobs with their terms, by what they ask for: a cache that follows the journal.
+//! Waiting jobs with their access, by what they ask for: a cache that follows the journal.
 //!
-//! A job whose terms change with time moves to another shape when the time comes.
+//! A job whose access changes with time moves to another shape when the time comes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Queue {
     waiting: BTreeMap<JobId, Waiting>,
     /// Jobs with one role.
     pub(super) shapes: Shapes<Access, JobId>,
-    /// When terms change.
+    /// When access changes.
     times: BTreeSet<(Time, JobId)>,
     /// Jobs with several roles.
     pub(super) complex: BTreeSet<JobId>,
@@ -39,13 +39,13 @@ pub(super) struct Access {
 /// A job that waits.
 pub(super) struct Waiting {
     pub(super) spec: Arc<JobSpec>,
-    pub(super) terms: ClassAccess,
+    pub(super) access: ClassAccess,
 }
 
 /// What changed since the last question.
 #[derive(Default)]
-pub(super) struct News {
-    /// Jobs that began to wait, or whose terms are others now.
+pub(super) struct QueueChanges {
+    /// Jobs that began to wait, or whose access is another now.
     pub(super) came: BTreeSet<JobId>,
     freed: BTreeSet<NodeId>,
 }
@@ -59,22 +59,22 @@ impl Queue {
         fleet: &Fleet,
         rules: &Rules,
         grew: bool,
-    ) -> News {
+    ) -> QueueChanges {
         let journal = view.journal();
-        let changes = self.seen.and_then(|seen| journal.since(seen)).filter(|_| !grew);
+        let noted = self.seen.and_then(|seen| journal.since(seen)).filter(|_| !grew);
         self.seen = Some(journal.end());
-        let mut news = News::default();
-        let Some(changes) = changes else {
+        let mut changes = QueueChanges::default();
+        let Some(noted) = noted else {
             *self = Queue { seen: self.seen, ..Queue::default() };
-            news.came = view.pending().clone();
-            news.came.iter().for_each(|id| self.add(view, fleet, rules, *id));
-            return news;
+            changes.came = view.pending().clone();
+            changes.came.iter().for_each(|id| self.add(view, fleet, rules, *id));
+            return changes;
         };
-        for change in changes {
+        for change in noted {
             match change {
-                Change::Queued(id) => _ = news.came.insert(*id),
+                Change::Queued(id) => _ = changes.came.insert(*id),
                 Change::Unqueued(id) => self.remove(*id),
-                Change::Freed(node) => _ = news.freed.insert(*node),
+                Change::Freed(node) => _ = changes.freed.insert(*node),
                 Change::Ended(_)
                 | Change::Slipped(_)
                 | Change::Rescheduled(_)
@@ -82,13 +82,13 @@ impl Queue {
             }
         }
         let due = self.times.iter().take_while(|(at, _)| *at <= view.now());
-        news.came.extend(due.map(|(_, id)| *id));
-        news.came.retain(|id| view.job(*id).is_some_and(|job| job.phase == Phase::Pending));
-        for id in &news.came {
+        changes.came.extend(due.map(|(_, id)| *id));
+        changes.came.retain(|id| view.job(*id).is_some_and(|job| job.phase == Phase::Pending));
+        for id in &changes.came {
             self.remove(*id);
             self.add(view, fleet, rules, *id);
         }
-        news
+        changes
     }
 
     /// The waiting jobs in order of submission.
@@ -100,15 +100,20 @@ impl Queue {
         self.waiting.get(&id).expect("the queue follows the waiting jobs")
     }
 
-    /// When the terms of a waiting job change next; those in `gone` wait no more.
+    /// When the access of a waiting job changes next; those in `gone` wait no more.
     pub(super) fn next_time(&self, gone: &BTreeSet<JobId>) -> Option<Time> {
         let mut times = self.times.iter();
         times.find(|(_, id)| !gone.contains(id)).map(|(at, _)| *at)
     }
 
     /// Shapes that may have gained, with their bounds raised.
-    pub(super) fn gained(&mut self, view: &View<'_>, free: &Capacity, news: &News) -> Vec<usize> {
-        let freed: Vec<NodeId> = news.freed.iter().copied().collect();
+    pub(super) fn gained(
+        &mut self,
+        view: &View<'_>,
+        free: &Capacity,
+        changes: &QueueChanges,
+    ) -> Vec<usize> {
+        let freed: Vec<NodeId> = changes.freed.iter().copied().collect();
         self.shapes.freed(free, &freed, |access, node| {
             let class = view.node(node).map(|node| node.spec.gpu_model);
             class.is_some_and(|class| access.classes.contains(&class))
@@ -118,29 +123,29 @@ impl Queue {
 
     fn add(&mut self, view: &View<'_>, fleet: &Fleet, rules: &Rules, id: JobId) {
         let job = view.job(id).expect("a waiting job is not over");
-        let terms = rules.terms(view, fleet, job);
-        self.times.extend(terms.kept.as_ref().map(|kept| (kept.until, id)));
+        let access = rules.access(view, fleet, job);
+        self.times.extend(access.kept.as_ref().map(|kept| (kept.until, id)));
         if let [gang] = &*job.spec.gangs {
-            let shape = self.shapes.add(gang, access(&terms), id);
+            let shape = self.shapes.add(gang, shape_access(&access), id);
             self.shapes.list(shape);
         } else {
             self.complex.insert(id);
         }
-        self.waiting.insert(id, Waiting { spec: Arc::clone(&job.spec), terms });
+        self.waiting.insert(id, Waiting { spec: Arc::clone(&job.spec), access });
     }
 
     fn remove(&mut self, id: JobId) {
         let Some(waiting) = self.waiting.remove(&id) else { return };
-        if let Some(kept) = &waiting.terms.kept {
+        if let Some(kept) = &waiting.access.kept {
             self.times.remove(&(kept.until, id));
         }
         match &*waiting.spec.gangs {
-            [gang] => self.shapes.remove(gang, access(&waiting.terms), id),
+            [gang] => self.shapes.remove(gang, shape_access(&waiting.access), id),
             _ => _ = self.complex.remove(&id),
         }
     }
 }
 
-fn access(terms: &ClassAccess) -> Access {
-    Access { classes: Arc::clone(&terms.plans[0].classes), kept: terms.kept.is_some() }
+fn shape_access(access: &ClassAccess) -> Access {
+    Access { classes: Arc::clone(&access.searches[0].classes), kept: access.kept.is_some() }
 }

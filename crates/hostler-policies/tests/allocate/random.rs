@@ -110,7 +110,7 @@ proptest! {
     fn parts_keep_the_rules_of_the_whole(seed: u64, jobs in 10usize..60) {
         let instance = instance(seed, jobs, 3);
         let inner = MaxMin::new(RateKnowledge::Packed);
-        let mut pop = Pop { inner, jobs_max: 8, seed, combine: Combine::Least };
+        let mut pop = Pop { inner, jobs_max: 8, seed };
         let parts = pop.allocate(&instance).unwrap();
         prop_assert!(violation(&instance, &parts) <= 1e-6);
         let whole = MaxMin::new(RateKnowledge::Packed).allocate(&instance).unwrap();

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use hostler_core::job::{Demand, Gang, JobSpec, Role};
+use hostler_core::job::{Demand, Gang, JobSpec};
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, Wake};
 use hostler_core::predict::EstimateSource;
@@ -156,6 +156,6 @@ fn change_by_name(spec: &mut JobSpec) {
         () => return,
     };
     let demand = Demand { gpu, cpu: Milli(2000), ..spec.gangs[0].demand.clone() };
-    let more = Gang { role: Role::ParameterServer, count, demand };
+    let more = Gang { count, demand };
     spec.gangs = spec.gangs.iter().cloned().chain([more]).collect();
 }

@@ -13,20 +13,20 @@ pub(super) const KINDS: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Likeness {
     All,
-    Shape(Shape),
+    Shape(RequestShape),
     Queue(Place),
     Tenant(TenantId),
-    QueueShape(Place, Shape),
+    QueueShape(Place, RequestShape),
     TenantTold(TenantId, Span),
-    TenantShape(TenantId, Place, Shape),
+    TenantShape(TenantId, Place, RequestShape),
     Work(Work),
     TenantWork(TenantId, Work),
-    Same(TenantId, Work, Place, Shape),
+    Same(TenantId, Work, Place, RequestShape),
 }
 
 /// All that a job asks for, to the last core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Shape {
+pub(super) struct RequestShape {
     gpu_milli: u64,
     cpu_milli: u64,
     mem_mib: u64,
@@ -51,7 +51,7 @@ impl Likeness {
     /// The likenesses of a job, the widest first.
     pub(super) fn of(job: &Features) -> impl Iterator<Item = Likeness> + use<> {
         let &Features { tenant, gpu_milli, cpu_milli, mem_mib, tasks, models, .. } = job;
-        let shape = Shape { gpu_milli, cpu_milli, mem_mib, tasks, models };
+        let shape = RequestShape { gpu_milli, cpu_milli, mem_mib, tasks, models };
         let place = (job.queue, job.priority);
         let placed = (place != (None, 0)).then_some(place);
         let work = job.group.map(Work::Group).or(job.name.map(Work::Name));

@@ -14,7 +14,7 @@ use hostler_core::state::ClusterState;
 use hostler_core::units::{Span, Time};
 
 use super::queue::Coming;
-use super::stay::{Before, Doing, Stay};
+use super::stay::{Before, Doing, SimulatedStay};
 use super::suspended::Suspended;
 use super::{Arrivals, Site, Truth, World};
 use crate::physics::Physics;
@@ -79,7 +79,8 @@ impl<Source: Arrivals> World<Source> {
         let job = state.job(lease.job).expect("a lease belongs to a job");
         let (spec, placement) = (Arc::clone(job.asked()), Arc::clone(&lease.placement));
         let before = Before { done: lease.base, safe: job.ledger.done.min(lease.base) };
-        let stay = Stay::new(lease.id, lease.job, spec, placement, before).after(lease.load);
+        let stay =
+            SimulatedStay::new(lease.id, lease.job, spec, placement, before).after(lease.load);
         self.stays.insert(lease.id.0, stay);
         let Some(started) = lease.started else {
             if lease.stop.is_some() {

@@ -9,7 +9,7 @@ use hostler_core::placement::Placement;
 use hostler_core::units::{Milli, Span, Time};
 
 use super::queue::Coming;
-use super::stay::{Doing, Stay};
+use super::stay::{Doing, SimulatedStay};
 use super::{Arrivals, Report, World};
 
 impl<Source: Arrivals> World<Source> {
@@ -116,8 +116,9 @@ impl<Source: Arrivals> World<Source> {
         }
         let (now, down) = (self.now, &self.down);
         let (mut gone, mut unsaved) = (Vec::new(), Vec::new());
-        let touches =
-            |(_, stay): &(u32, &Stay)| stay.placement.parts.iter().any(|part| part.node == node);
+        let touches = |(_, stay): &(u32, &SimulatedStay)| {
+            stay.placement.parts.iter().any(|part| part.node == node)
+        };
         let there: Vec<u32> = self.stays.numbered().filter(touches).map(|(id, _)| id).collect();
         for id in there {
             let stay = self.stays.get_mut(id).expect("it was there just now");

@@ -39,7 +39,7 @@ use hostler_core::window::Window;
 use queue::{Coming, Queue};
 use reports::LastWord;
 use shared::Shared;
-use stay::Stay;
+use stay::SimulatedStay;
 use suspended::Suspended;
 
 use crate::physics::{Neighbours, Physics};
@@ -92,7 +92,7 @@ pub struct World<Source> {
     truth: Truth,
     queue: Queue,
     faults: Faults,
-    stays: IdWindow<Stay>,
+    stays: IdWindow<SimulatedStay>,
     /// Specifications of jobs that were submitted and are not over.
     specs: IdWindow<Arc<JobSpec>>,
     /// Safe work of jobs that were stopped.

@@ -33,7 +33,7 @@ impl Before {
 
 /// One stay of a job.
 #[derive(Debug)]
-pub(super) struct Stay {
+pub(super) struct SimulatedStay {
     pub(super) lease: LeaseId,
     pub(super) job: JobId,
     pub(super) spec: Arc<JobSpec>,
@@ -57,15 +57,15 @@ pub(super) struct Stay {
     pub(super) version: u32,
 }
 
-impl Stay {
+impl SimulatedStay {
     pub(super) fn new(
         lease: LeaseId,
         job: JobId,
         spec: Arc<JobSpec>,
         placement: Arc<Placement>,
         before: Before,
-    ) -> Stay {
-        Stay {
+    ) -> SimulatedStay {
+        SimulatedStay {
             lease,
             job,
             spec,
@@ -84,8 +84,8 @@ impl Stay {
     }
 
     /// The same with so much time before the first step of work.
-    pub(super) fn after(self, load: Span) -> Stay {
-        Stay { load, ..self }
+    pub(super) fn after(self, load: Span) -> SimulatedStay {
+        SimulatedStay { load, ..self }
     }
 
     /// Begins to work at `at`, at `rate`.

@@ -10,7 +10,7 @@ use hostler_core::suspend::moved;
 use hostler_core::units::{Mib, Span};
 
 use super::queue::Coming;
-use super::stay::{Before, Doing, Stay};
+use super::stay::{Before, Doing, SimulatedStay};
 use super::{Arrivals, Report, World};
 
 /// A job whose processes wait in memory.
@@ -42,7 +42,7 @@ impl<Source: Arrivals> World<Source> {
         lease: LeaseId,
         job: JobId,
         placement: &Arc<Placement>,
-    ) -> Stay {
+    ) -> SimulatedStay {
         let spec = Arc::clone(self.specs.get(job.0).expect("a job that starts is not over"));
         let saved = self.safe.get(&job).copied();
         let safe = saved.unwrap_or(Span::ZERO);
@@ -56,7 +56,7 @@ impl<Source: Arrivals> World<Source> {
             (None, Some(_)) => (Before::saved(safe), spec.checkpoint.load),
             (None, None) => (Before::default(), Span::ZERO),
         };
-        Stay::new(lease, job, spec, Arc::clone(placement), before).after(load)
+        SimulatedStay::new(lease, job, spec, Arc::clone(placement), before).after(load)
     }
 
     /// A stay that works begins to leave its GPUs.

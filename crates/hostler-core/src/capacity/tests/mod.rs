@@ -68,9 +68,6 @@ fn a_device_is_shared_by_parts_until_its_compute_or_memory_is_gone() {
     free.release(&part(400, 900));
     free.release(&part(600, 100));
     assert!(free == before);
-    // Who books memory alone still holds a part of it.
-    free.book(&shared(0, 1, [(0, Share::BestEffort { mem: Mib(0) })])).unwrap();
-    assert_eq!(free.book(&whole(0, &[0])), Err(Refusal::Device(DeviceId(0))));
 }
 
 #[test]

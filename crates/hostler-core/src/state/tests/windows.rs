@@ -8,7 +8,7 @@ use crate::job::{JobSpec, Phase};
 use crate::reason::Reason;
 use crate::testkit::*;
 use crate::units::{Span, Time};
-use crate::window::{Stay, Window};
+use crate::window::{StayBound, Window};
 
 const HOUR: u64 = 3600;
 
@@ -22,7 +22,7 @@ fn window(nodes: &[u32], from: u64, until: u64, evicts: bool) -> Event {
 fn limited(limit: Option<u64>, window: Option<u32>) -> JobSpec {
     let mut spec = job("j", 1000);
     spec.time_limit = limit.map(Span::from_secs);
-    spec.gangs[0].demand.stay = Stay::of_limit(spec.time_limit);
+    spec.gangs[0].demand.stay = StayBound::of_limit(spec.time_limit);
     spec.gangs[0].demand.window = window.map(WindowId);
     spec
 }

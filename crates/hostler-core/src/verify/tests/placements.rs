@@ -181,20 +181,10 @@ fn gpus_are_of_a_model_that_will_do() {
 #[test]
 fn a_whole_gpu_is_shared_only_by_the_willing_and_packed_only_from_a_part() {
     let half = Milli(500);
-    let shares = |mem: u32| {
-        let mem = Mib(mem);
-        [
-            Share::Fraction { compute: half, mem },
-            Share::Mps { percent: 50, mem },
-            Share::BestEffort { mem },
-        ]
-    };
-    for share in shares(400) {
-        let shared = || place(shared(0, 1, [(0, share)]));
-        refused(&waits("2", "gpus 1"), &shared(), MISMATCH);
-        fine(&waits("2", "gpus 1 willing"), &shared());
-        fine(&waits("2", "gpu 500"), &shared());
-    }
+    let part = || place(shared(0, 1, [(0, Share::Fraction { compute: half, mem: Mib(400) })]));
+    refused(&waits("2", "gpus 1"), &part(), MISMATCH);
+    fine(&waits("2", "gpus 1 willing"), &part());
+    fine(&waits("2", "gpu 500"), &part());
     let packed = |mem| place(shared(0, 1, [(0, Share::Packed { compute: half, mem: Mib(mem) })]));
     fine(&waits("2", "gpu 600 willing"), &packed(600));
     // Memory is never promised twice.
@@ -213,9 +203,6 @@ fn a_share_is_a_part_of_a_device() {
         (Share::Fraction { compute: Milli(1000), mem }, true),
         (Share::Fraction { compute: Milli(0), mem }, false),
         (Share::Fraction { compute: Milli(1001), mem }, false),
-        (Share::Mps { percent: 100, mem }, true),
-        (Share::Mps { percent: 0, mem }, false),
-        (Share::Mps { percent: 101, mem }, false),
         (Share::Mig { start: 0, slices: 4, mem }, true),
         (Share::Mig { start: 3, slices: 0, mem }, false),
         (Share::Mig { start: 7, slices: 2, mem }, false),

@@ -123,7 +123,7 @@ pub struct Counts {
 
 /// The same, at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct NoticeCounts {
     pub delivered: [u64; 2],
     pub failed_tries: [u64; 2],
     pub lost: [u64; 2],
@@ -131,9 +131,9 @@ pub(super) struct Told {
 
 impl Counts {
     /// How many there are now.
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> NoticeCounts {
         let all = |of: &[AtomicU64; 2]| [0, 1].map(|by| of[by].load(Ordering::Relaxed));
-        Told {
+        NoticeCounts {
             delivered: all(&self.delivered),
             failed_tries: all(&self.failed_tries),
             lost: all(&self.lost),
