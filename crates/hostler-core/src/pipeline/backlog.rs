@@ -36,6 +36,10 @@ pub struct BacklogChanges {
     pub all: bool,
     /// Jobs that left, with what they asked for: they may be over.
     pub left: Vec<(Rank, Arc<JobSpec>)>,
+    /// Those of them that came back at another rank and waited all the time.
+    reranked: BTreeSet<JobId>,
+    /// Those that did not.
+    gone: BTreeSet<JobId>,
     /// Jobs that came, or have another rank.
     pub came: Vec<Rank>,
     /// Jobs that rank as before; something else about them may be new, their estimate for one.
@@ -50,6 +54,14 @@ pub struct BacklogChanges {
     pub rescheduled: Vec<LeaseId>,
     /// Nodes that may take no new jobs, other than before.
     pub closed: Vec<NodeId>,
+}
+
+impl BacklogChanges {
+    /// Whether a job that came waited before as well, and nothing but its rank is another. Who is
+    /// to be looked at as if it had just come has left first.
+    pub fn only_ranks_otherwise(&self, id: JobId) -> bool {
+        self.reranked.contains(&id) && !self.gone.contains(&id)
+    }
 }
 
 /// When ranks of waiting and of running jobs change by time alone. Empty where they never do.
@@ -165,6 +177,7 @@ impl Backlog {
             match change {
                 Change::Queued(id) => self.requeue(view, order, *id, &mut news),
                 Change::Unqueued(id) => {
+                    news.gone.insert(*id);
                     match self.remove(*id) {
                         Some(left) => news.left.push(left),
                         None if view.job(*id).is_some_and(|job| job.lease().is_some()) => {
@@ -223,7 +236,11 @@ impl Backlog {
             news.stayed.push((*key, id));
             return self.note_time(view, order, id);
         }
-        news.left.extend(self.remove(id));
+        let left = self.remove(id);
+        if left.is_some() && !news.gone.contains(&id) {
+            news.reranked.insert(id);
+        }
+        news.left.extend(left);
         news.came.extend(self.add(view, order, id));
     }
 

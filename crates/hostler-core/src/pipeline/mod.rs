@@ -192,11 +192,10 @@ impl Pipeline {
     fn turn_away(&mut self, view: &View<'_>, news: &mut BacklogChanges, plan: &mut Plan<'_>) {
         let Cache { empty_cluster, backlog, .. } = &mut self.cache;
         let (place, sharing) = (&*self.place, self.sharing);
-        // Who only ranks otherwise than before was let in before.
-        let mut known: Vec<JobId> = news.left.iter().map(|(rank, _)| rank.1).collect();
-        known.sort_unstable();
-        news.came.retain(|(_, id)| {
-            if known.binary_search(id).is_ok() {
+        let mut came = std::mem::take(&mut news.came);
+        came.retain(|(_, id)| {
+            // Was let in before.
+            if news.only_ranks_otherwise(*id) {
                 return true;
             }
             let spec = match sharing {
@@ -207,6 +206,7 @@ impl Pipeline {
             };
             empty_cluster.admits(view, plan, *id, spec, place)
         });
+        news.came = came;
     }
 }
 

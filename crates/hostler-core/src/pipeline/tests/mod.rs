@@ -222,6 +222,18 @@ fn a_job_that_was_first_and_held_back_gets_what_was_freed_meanwhile() {
 }
 
 #[test]
+fn who_waited_for_a_node_that_never_comes_back_is_turned_away_then() {
+    let mut world = World::with_policy("2 | 2", pipeline(Head::Blocks, Preempt::Never));
+    world.submit(0, 0, &["gpus 1", "gpus 2 tasks 2", "gpus 1"]);
+    let retired = Event::NodeRetired { node: NodeId(1) };
+    expect![[r#"
+        reject job1: 1 of its 2 tasks fit when everything is free
+        start job2 as lease1 on node0[gpu1]
+    "#]]
+    .assert_eq(&world.told(1, vec![retired]));
+}
+
+#[test]
 fn who_comes_after_a_job_that_is_turned_away_is_asked_for_at_once() {
     let mut world = World::with_policy("2", pipeline(Head::Skips, Preempt::Never));
     // One at a time: the second is let through when the first is no more.
