@@ -163,7 +163,8 @@ pub struct Input {
     /// Folder of native tables (jobs.csv, tasks.csv, nodes.csv); the embedded example by default.
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
-    /// Cluster file (TOML), or a nodes.csv; the trace's own nodes by default.
+    /// Cluster file (TOML), a nodes.csv, or `32x8` for 32 machines of 8 GPUs; the trace's own nodes
+    /// by default.
     #[arg(long, value_name = "FILE")]
     pub cluster: Option<PathBuf>,
     /// Let every job run on any GPU model, whatever the trace asks for.
@@ -420,7 +421,8 @@ pub struct Experience {
     /// Folder of native tables (jobs.csv, tasks.csv, nodes.csv); the embedded example by default.
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
-    /// Cluster file (TOML), or a nodes.csv; the trace's own nodes by default.
+    /// Cluster file (TOML), a nodes.csv, or `32x8` for 32 machines of 8 GPUs; the trace's own nodes
+    /// by default.
     #[arg(long, value_name = "FILE")]
     pub cluster: Option<PathBuf>,
     /// Let every job run on any GPU model, whatever it names.

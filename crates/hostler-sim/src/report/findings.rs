@@ -25,13 +25,18 @@ pub fn findings(report: &Report) -> Vec<String> {
         sentences.push("No job finished, so there is nothing to compare.".to_owned());
         return sentences;
     }
-    let most = report.runs.iter().map(|run| run.jobs.done).max().unwrap_or(0);
-    if (1..JOBS_MIN).contains(&most) {
-        sentences.push(format!("Only {most} jobs finished: too few to tell policies apart by."));
-        return sentences;
+    match too_few(report) {
+        Some(words) => sentences.push(words),
+        None => sentences.extend(differences(report)),
     }
-    sentences.extend(differences(report));
     sentences
+}
+
+/// That so few jobs finished that nothing can be said of policies.
+pub fn too_few(report: &Report) -> Option<String> {
+    let most = report.runs.iter().map(|run| run.jobs.done).max()?;
+    let few = (1..JOBS_MIN).contains(&most);
+    few.then(|| format!("Only {most} jobs finished: too few to tell policies apart by."))
 }
 
 /// Who turned how many jobs away, and why; nothing when nobody did.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chart::{Axis, Chart, ChartShape, Line, LineChart, Scale};
 use super::data::{Column, Format, Report, Run};
-use super::findings::rejections;
+use super::findings::{rejections, too_few};
 use super::html::{self, escape};
 use super::page::{NEEDS_SCRIPT, contents, header, notes, opening, select, table_of};
 use super::{format, growth, table};
@@ -80,7 +80,10 @@ impl LoadReport {
         let columns = self.about.columns.iter().enumerate();
         let finding = |(at, column)| growth::finding(column, &self.measure(at), &self.loads);
         let mut sentences = rejections(&self.about);
-        sentences.extend(columns.filter_map(finding));
+        match too_few(&self.about) {
+            Some(words) => sentences.push(words),
+            None => sentences.extend(columns.filter_map(finding)),
+        }
         sentences.extend(self.quiet());
         sentences
     }

@@ -67,8 +67,11 @@ pub struct Capacity {
 }
 
 /// Reads a cluster file (`.toml`), a `nodes.csv` (packed or not), or a folder that holds a
-/// `nodes.csv` or `cluster.toml`.
+/// `nodes.csv` or `cluster.toml`. Where nothing is called so, `32x8` is 32 machines of 8 GPUs.
 pub fn read_cluster(path: &Path) -> Result<Cluster, TraceError> {
+    if let Some((machines, gpus)) = sizes(path).filter(|_| !path.exists()) {
+        return Cluster::of_machines(machines, gpus);
+    }
     if path.is_dir() {
         let toml = path.join("cluster.toml");
         return match toml.is_file() {
@@ -80,6 +83,12 @@ pub fn read_cluster(path: &Path) -> Result<Cluster, TraceError> {
         true => read_toml(path),
         false => read_csv(path),
     }
+}
+
+/// Two whole numbers with an `x` between them.
+fn sizes(path: &Path) -> Option<(u32, u32)> {
+    let (machines, gpus) = path.to_str()?.split_once('x')?;
+    Some((machines.parse().ok()?, gpus.parse().ok()?))
 }
 
 fn read_toml(path: &Path) -> Result<Cluster, TraceError> {
@@ -115,6 +124,17 @@ fn read_csv(path: &Path) -> Result<Cluster, TraceError> {
 }
 
 impl Cluster {
+    /// Equal machines in which nothing but GPUs is scarce, for questions about GPUs alone.
+    pub fn of_machines(machines: u32, gpus: u32) -> Result<Cluster, TraceError> {
+        let name = format!("{machines}x{gpus}");
+        let text = format!(
+            "name = '{name}'\ngpu_models = [{{ name = 'GPU', mem_mib = 81920, tier = 0 }}]\n\
+             [[nodes]]\ncount = {machines}\ngpu_model = 'GPU'\ngpus = {gpus}\ncpu = 1024\n\
+             mem_gib = 8192\n"
+        );
+        Cluster::parse(&text, &name)
+    }
+
     /// Reads the text of a cluster file; `file` is only for messages.
     pub fn parse(text: &str, file: &str) -> Result<Cluster, TraceError> {
         cluster_toml::parse(text, file)

@@ -17,6 +17,7 @@ use hostler_sim::report::format::grouped;
 use serde::Serialize;
 
 use super::predict_order::{self, Ends, Judge};
+use super::rejected;
 use crate::cli::{Experience, Input, Model, PredictCommand, PredictEval, PredictTrain};
 use crate::input::{self, Loaded};
 use crate::{pool, progress};
@@ -98,7 +99,7 @@ fn eval(args: &PredictEval, registry: &Registry) -> Result<()> {
     let alone = loaded.behind(past.len() - parted.judged.len(), args.load)?;
     let spinner = progress::spinner("learning");
     let judge = Judge::new(registry, &alone)?;
-    let ends = judge.ends()?;
+    let (ends, counts) = judge.ends()?;
     let before = predict_order::renamed(&parted.learnt, &loaded.workload, &alone);
     let samples_min = args.experience.min_samples as usize;
     let ways = [Learning::Before, Learning::Online];
@@ -139,7 +140,7 @@ fn eval(args: &PredictEval, registry: &Registry) -> Result<()> {
     } else {
         write!(out, "{}", table(&judgement))?;
     }
-    Ok(())
+    rejected::refuse_most([(hostler_policies::BY_SUBMISSION, counts)])
 }
 
 /// A predictor that is judged.
@@ -306,7 +307,7 @@ fn table(judgement: &Judgement) -> String {
 
 /// What the order of the estimates is worth.
 fn order_table(judgement: &Judgement) -> String {
-    let Ends { by_submission_s, by_truth_s } = judgement.simulated;
+    let Ends { by_submission_s, by_truth_s, rejected } = judgement.simulated;
     let secs = |secs: f64| format!("{} s", grouped(secs, 0));
     let mut text = format!(
         "\nmean completion of the judged jobs, shortest first, at load {:.2}: between {} in the \
@@ -324,6 +325,13 @@ fn order_table(judgement: &Judgement) -> String {
             row.name(),
             row.score.rank_correlation,
             secs(row.avg_jct_s),
+        );
+    }
+    if rejected > 0 {
+        text += &format!(
+            "{} of {} judged jobs can never run on these machines: the times are of the others\n",
+            count(rejected as usize),
+            count(judgement.judged),
         );
     }
     if judgement.simulated.share(by_truth_s).is_none() {

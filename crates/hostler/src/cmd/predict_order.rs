@@ -3,15 +3,17 @@
 
 use anyhow::{Context, Result};
 use hostler_core::id::TenantId;
-use hostler_core::metrics::Metrics;
+use hostler_core::metrics::{Metrics, Summary};
 use hostler_core::predict::Predict;
 use hostler_core::registry::Registry;
 use hostler_predict::Features;
 use hostler_predict::evaluate::Past;
 use hostler_sim::lower::Workload;
+use hostler_sim::report::data::JobCounts;
 use hostler_sim::{history, run};
 use serde::Serialize;
 
+use super::rejected;
 use crate::settings::Chosen;
 
 /// Less of a difference, as a share of the larger time, is chance: hardly anybody waits.
@@ -24,6 +26,8 @@ pub struct Ends {
     pub by_submission_s: f64,
     /// By the true run times.
     pub by_truth_s: f64,
+    /// Judged jobs that can never run on these machines, so that both times are of the others.
+    pub rejected: u64,
 }
 
 impl Ends {
@@ -52,29 +56,30 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// What there is to gain.
-    pub fn ends(&self) -> Result<Ends> {
-        let jct_s = |chosen: &Chosen| {
+    /// What there is to gain, and what came of the jobs.
+    pub fn ends(&self) -> Result<(Ends, JobCounts)> {
+        let figures = |chosen: &Chosen| {
             let (estimates, truth) = (&self.workload.estimates, &self.workload.truth);
             let source = chosen.build().estimates();
             self.simulated(chosen, estimates.predictor(source, truth))
         };
         // The simulator's own choice for a policy by run times is the truth.
-        let (by_submission_s, by_truth_s) =
-            (jct_s(&self.by_submission)?, jct_s(&self.by_run_time)?);
-        Ok(Ends { by_submission_s, by_truth_s })
+        let (first, shortest) = (figures(&self.by_submission)?, figures(&self.by_run_time)?);
+        let (by_submission_s, by_truth_s) = (first.avg_jct_s, shortest.avg_jct_s);
+        let ends = Ends { by_submission_s, by_truth_s, rejected: first.jobs_rejected };
+        Ok((ends, rejected::counts(&first)))
     }
 
     /// Mean completion time by what a predictor says, in seconds.
     pub fn jct_s(&self, predict: Box<dyn Predict>) -> Result<f64> {
-        self.simulated(&self.by_run_time, predict)
+        Ok(self.simulated(&self.by_run_time, predict)?.avg_jct_s)
     }
 
-    fn simulated(&self, chosen: &Chosen, predict: Box<dyn Predict>) -> Result<f64> {
+    fn simulated(&self, chosen: &Chosen, predict: Box<dyn Predict>) -> Result<Summary> {
         let watch = Metrics::default();
         let finished = run::simulate_by(self.workload, chosen.build(), predict, watch, None)
             .with_context(|| format!("policy `{}` breaks a rule", chosen.def.kind))?;
-        Ok(finished.watch.summary(&finished.state).avg_jct_s)
+        Ok(finished.watch.summary(&finished.state))
     }
 }
 

@@ -84,3 +84,18 @@ fn loads_tell_them_first_too() {
     let told = ran.stdout.lines().nth(2).expect("lines");
     assert!(told.starts_with("warning: Every policy rejected 3 of 5 jobs (60.0 %)"), "{told}");
 }
+
+#[test]
+fn predictors_are_not_judged_by_jobs_that_can_never_run_without_a_word() {
+    let folder = Folder::new();
+    // The last fifth is judged: three of a hundred can never run, or all of it.
+    write(&folder, 97, 3);
+    let ran = folder.run("predict eval --trace trace --model median").ok();
+    let told = "3 of 20 judged jobs can never run on these machines: the times are of the others";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+    write(&folder, 60, 40);
+    let ran = folder.run("predict eval --trace trace --model median --json");
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(result["simulated"]["rejected"], result["judged"]);
+}

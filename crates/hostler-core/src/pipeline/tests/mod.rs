@@ -9,6 +9,7 @@ use expect_test::{Expect, expect};
 
 use super::{Head, Pipeline, Preempt, ShareRule};
 use crate::event::Event;
+use crate::id::NodeId;
 use crate::policy::Cadence;
 use crate::testkit::*;
 use crate::units::Span;

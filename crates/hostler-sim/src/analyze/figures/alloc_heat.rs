@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Def, percent};
 use crate::analyze::figure::Figure;
-use crate::analyze::input::Input;
+use crate::analyze::input::{Input, Worker};
 use crate::analyze::need::Need;
 use crate::analyze::stats::{Clock, Spread, mean};
 use crate::report::data::{Format, Heat};
@@ -54,7 +54,10 @@ fn compute(input: &Input, figure: &mut Figure) {
     let emptiest = rows.iter().min_by(|one, other| one.1[2].total_cmp(&other.1[2]));
     if let Some((name, row)) = emptiest.filter(|_| rows.len() > 1) {
         let text = format!("{name} machines have {} of their GPUs allocated.", percent(row[2]));
-        figure.finding(0.4 * (1.0 - row[2]), row[2], input.workers.len(), &text);
+        let of_class =
+            |worker: &&Worker| classes[name].binary_search(&(worker.machine as usize)).is_ok();
+        let cases = input.last_workers().filter(of_class).count();
+        figure.finding(0.4 * (1.0 - row[2]), row[2], cases, &text);
     }
     figure.table(
         "Mean allocation by class",

@@ -37,11 +37,12 @@ fn compute(input: &Input, figure: &mut Figure) {
         rows.push((job.name.clone(), vec![times.len() as f64, variation, slow]));
         curves.push(curve(job.name.clone(), times.iter().map(|time| time / middle).collect()));
     }
-    let worst = rows.iter().map(|row| row.1[2]).fold(f64::NAN, f64::max);
-    let text =
-        format!("One in twenty mini-batches takes up to {} longer than usual.", percent(worst));
-    let batches = input.minibatches.iter().map(|job| job.times.len()).sum();
-    figure.finding(0.3, worst, batches, &text);
+    let worst = rows.iter().max_by(|one, other| one.1[2].total_cmp(&other.1[2]));
+    if let Some((name, row)) = worst {
+        let slow = percent(row[2]);
+        let text = format!("One in twenty mini-batches of {name} takes {slow} longer than usual.");
+        figure.finding(0.3, row[2], row[0] as usize, &text);
+    }
     figure.table(
         "Mini-batch times",
         &["job", "mini-batches", "coefficient of variation", "P95 above the median"],

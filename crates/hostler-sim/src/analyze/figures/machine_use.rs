@@ -83,7 +83,10 @@ fn by_size(
         let words = format!("{name} use of machines with {gpus} GPUs, mean");
         figure.fact(&key, &words, overall, Format::Percent);
         let text = format!("Machines with {gpus} GPUs use {} of their {name}s.", percent(overall));
-        figure.finding(0.3 * (1.0 - overall), overall, input.workers.len(), &text);
+        let of_members =
+            |metric: &&Metric| members.binary_search(&(metric.machine as usize)).is_ok();
+        let cases = input.metrics.iter().filter(of_members).count();
+        figure.finding(0.3 * (1.0 - overall), overall, cases, &text);
         lines.push((format!("{gpus} GPUs, mean"), ChartShape::Straight, means));
         lines.push((format!("{gpus} GPUs, P90"), ChartShape::Dashed, highs));
     }

@@ -1,5 +1,7 @@
 //! Cluster files.
 
+use std::path::Path;
+
 use expect_test::{Expect, expect};
 
 use super::super::cluster::{Capacity, known_tier};
@@ -183,6 +185,20 @@ fn bad_cluster_files_are_named() {
             mine.toml: no nodes; add at least one (`[[nodes]]` with `count`, or a row)
         "#]],
     );
+}
+
+#[test]
+fn two_numbers_are_machines_and_gpus_of_each() {
+    let cluster = read_cluster(Path::new("32x8")).unwrap();
+    let capacity = cluster.capacity();
+    assert_eq!((capacity.nodes, capacity.gpus, &*cluster.name), (32, 256, "32x8"));
+    for wrong in ["0x8", "4x0", "4x9999", "99999999x8"] {
+        let text = told(read_cluster(Path::new(wrong)));
+        assert!(text.starts_with(wrong), "{text}");
+    }
+    for file in ["32x", "x8", "32x8x4", "32.toml"] {
+        assert!(told(read_cluster(Path::new(file))).contains(file), "{file}");
+    }
 }
 
 #[test]
