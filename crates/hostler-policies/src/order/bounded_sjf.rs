@@ -3,15 +3,16 @@
 //! Ranks jobs by what they may well take, least first: the believed run time and as much of its
 //! spread as `caution` says, so that a job of which little is known does not pass for a short one.
 //! Jobs without an estimate come last. Of the oldest job that waits, those that were submitted
-//! after it and run are the overtakers: together they hold at most a part of all GPUs, half of them
-//! with a `stretch` of 2 and three quarters with 4. What is free beyond that is for the oldest job,
-//! and while it does not fit although no job before it runs, nothing else starts. Never preempts.
+//! after it and run are the overtakers: together they hold at most a part of the GPUs that it could
+//! have (of its models, in its pool), half of them with a `stretch` of 2 and three quarters with 4.
+//! What is free of these beyond that is for the oldest job, and while it does not fit although no
+//! job before it runs there, nothing else starts there. Never preempts.
 //!
-//! What that promises: whenever a job starts, the GPUs held by jobs that were submitted after one
-//! that waits and could run are at most that part. Where every job asks for one of N equal GPUs and
-//! none fails, it follows that no job waits longer than `stretch` times as long as under strict
-//! `fifo`, with two of the longest runs added to that. For while a job waits, no GPU is idle, and
-//! at least N / `stretch` of them work off what was submitted before it; under `fifo` all N do; and
+//! What that promises: whenever a job starts, of the GPUs that the oldest could have jobs that were
+//! submitted after it hold at most that part. Where every job asks for one of N equal GPUs and
+//! none fails, it follows that no job waits longer than `stretch` times as long as it would under
+//! strict `fifo` and two of the longest runs more. For while a job waits, no GPU is idle, and at
+//! least N / `stretch` of them work off what was submitted before it; under `fifo` all N do; and
 //! what two policies that leave no GPU idle have left to do differs by less than N of the longest
 //! runs. Gangs may have to wait longer, until enough GPUs of one node are free, but not for ever.
 //! Jobs of which what they need is down or kept for others hold nobody back; behind very many of
@@ -22,7 +23,7 @@
 //! come and go.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use hostler_core::admit::EmptyCluster;
 use hostler_core::capacity::{Capacity, Overlay};
@@ -100,25 +101,34 @@ struct BoundedSjf {
 }
 
 /// What may start at this question besides the oldest job.
-struct Turn {
+struct Allowance {
     oldest: Option<JobId>,
-    /// GPUs that others may take, in thousandths.
+    /// The classes of nodes that could hold the oldest.
+    classes: Vec<usize>,
+    /// GPUs of these that others may take, in thousandths.
     left: u64,
 }
 
-impl Turn {
-    /// What a job takes of what others may take.
-    fn takes(&self, job: &Job) -> u64 {
-        if self.would_overtake(job) { job.spec.gpu_milli() } else { 0 }
+impl Allowance {
+    fn of(oldest: JobId, classes: Vec<usize>, left: u64) -> Allowance {
+        Allowance { oldest: Some(oldest), classes, left }
     }
 
-    fn would_overtake(&self, job: &Job) -> bool {
-        self.oldest.is_some_and(|oldest| oldest != job.id)
+    /// What a job takes of what others may take.
+    fn takes(&self, job: &Job, holders: &Holders) -> u64 {
+        if self.would_overtake(job, holders) { job.spec.gpu_milli() } else { 0 }
+    }
+
+    /// Whoever could go where the oldest could is taken to go there.
+    fn would_overtake(&self, job: &Job, holders: &Holders) -> bool {
+        let other = self.oldest.is_some_and(|oldest| oldest != job.id);
+        other && holders.serve(&self.classes, &job.spec)
     }
 
     /// Whether enough is left for a job.
-    fn allows(&self, job: &Job) -> bool {
-        !self.would_overtake(job) || self.left > 0 && job.spec.gpu_milli() <= self.left
+    fn allows(&self, job: &Job, holders: &Holders) -> bool {
+        let enough = self.left > 0 && job.spec.gpu_milli() <= self.left;
+        enough || !self.would_overtake(job, holders)
     }
 }
 
@@ -136,14 +146,15 @@ impl Policy for BoundedSjf {
             let spec = &waiting(view, *id).spec;
             self.empty_cluster.admits(view, plan, *id, spec, &*self.place)
         });
-        let mut turn = Turn { oldest: None, left: 0 };
+        let mut oldest = None;
         if self.queues.heads(FIRST).next().is_some() {
-            turn = self.start_oldest(view, plan);
-            self.start_shortest(view, &mut turn, plan);
+            let mut allowance = self.start_oldest(view, plan);
+            self.start_shortest(view, &mut allowance, plan);
+            oldest = allowance.oldest;
         }
         for rank in &news.came {
             let job = waiting(view, rank.1);
-            match turn.oldest.filter(|_| self.queues.may_fit(*rank)) {
+            match oldest.filter(|_| self.queues.may_fit(*rank)) {
                 _ if plan.has_job(rank.1) => {}
                 Some(reserved) if reserved != rank.1 => {
                     explain(plan, job, Reason::WouldDelay { reserved });
@@ -159,12 +170,9 @@ const FIRST: Rank = (i64::MIN, JobId(0));
 
 impl BoundedSjf {
     /// Starts the oldest jobs on what is not for those that overtake them.
-    fn start_oldest(&mut self, view: &View<'_>, plan: &mut Plan<'_>) -> Turn {
-        let all = self.holders.usable();
-        let for_others =
-            (u128::from(all) * u128::from(self.stretch - 1000) / u128::from(self.stretch)) as u64;
-        let mut free = all.saturating_sub(self.holders.held());
-        let mut earlier_run = false;
+    fn start_oldest(&mut self, view: &View<'_>, plan: &mut Plan<'_>) -> Allowance {
+        // What those take that start here, by class.
+        let mut started: BTreeMap<usize, u64> = BTreeMap::new();
         let mut set_aside = BTreeSet::new();
         for oldest in view.pending().iter().copied().take(LOOKED_AT_MAX) {
             let job = waiting(view, oldest);
@@ -173,31 +181,43 @@ impl BoundedSjf {
             if plan.has_job(oldest) || kind.is_some_and(|kind| set_aside.contains(kind)) {
                 continue;
             }
-            let left = for_others.saturating_sub(self.holders.held_after(oldest));
+            let classes = self.holders.serving(&job.spec);
+            let left = self.left_for_others(&classes, oldest);
+            let taken: u64 = classes.iter().filter_map(|class| started.get(class)).sum();
+            let held = self.holders.held(&classes) + taken;
             // All that is free may go to others.
-            if free <= left {
-                return Turn { oldest: Some(oldest), left };
+            if self.holders.usable(&classes).saturating_sub(held) <= left {
+                return Allowance::of(oldest, classes, left);
             }
             if let Some(placement) = self.queues.place(&*self.place, plan, rank, &job.spec) {
+                for (class, gpus) in self.holders.taken(&job.spec, &placement) {
+                    *started.entry(class).or_default() += gpus;
+                }
                 plan.start(oldest, placement).expect("a waiting job starts on free nodes");
-                free = free.saturating_sub(job.spec.gpu_milli());
-                earlier_run = true;
                 continue;
             }
             // It gets its room as those before it end.
-            if earlier_run || self.holders.any_before(oldest) {
-                return Turn { oldest: Some(oldest), left };
+            let earlier_start = classes.iter().any(|class| started.contains_key(class));
+            if earlier_start || self.holders.any_before(&classes, oldest) {
+                return Allowance::of(oldest, classes, left);
             }
             if set_aside.len() == SET_ASIDE_MAX {
                 break;
             }
             if self.could_run(view, job, plan) {
-                return Turn { oldest: Some(oldest), left: 0 };
+                return Allowance::of(oldest, classes, 0);
             }
             // Nodes that it needs are down or kept for others; so it is with all of its kind.
             set_aside.extend(self.queues.kind(rank).cloned());
         }
-        Turn { oldest: None, left: u64::MAX }
+        Allowance { oldest: None, classes: Vec::new(), left: u64::MAX }
+    }
+
+    /// How much of these classes those may still take that overtake a job.
+    fn left_for_others(&mut self, classes: &[usize], oldest: JobId) -> u64 {
+        let (all, stretch) = (u128::from(self.holders.usable(classes)), u128::from(self.stretch));
+        let for_others = (all * (stretch - 1000) / stretch) as u64;
+        for_others.saturating_sub(self.holders.held_after(classes, oldest))
     }
 
     /// Whether a job would fit if nothing ran.
@@ -237,33 +257,33 @@ impl BoundedSjf {
     }
 
     /// The heads of kinds that may start one of their jobs.
-    fn heads(&self, view: &View<'_>, turn: &Turn, plan: &Plan<'_>) -> Vec<Reverse<(Rank, Kind)>> {
+    fn heads(
+        &self,
+        view: &View<'_>,
+        allowance: &Allowance,
+        plan: &Plan<'_>,
+    ) -> Vec<Reverse<(Rank, Kind)>> {
         let head = |(rank, kind): (Rank, &Kind)| Reverse((rank, kind.clone()));
-        if let Turn { oldest: Some(oldest), left: 0 } = *turn {
-            let rank = (self.order.key(view, waiting(view, oldest)), oldest);
-            let kind = self.queues.kind(rank).filter(|_| self.queues.may_fit(rank));
-            let first = kind.and_then(|kind| Some((self.queues.line(kind).after(FIRST)?, kind)));
-            return first.map(head).into_iter().collect();
-        }
-        let may_start =
-            |(rank, _): &(Rank, &Kind)| turn.allows(waiting(view, rank.1)) || plan.has_job(rank.1);
+        let may_start = |(rank, _): &(Rank, &Kind)| {
+            allowance.allows(waiting(view, rank.1), &self.holders) || plan.has_job(rank.1)
+        };
         self.queues.heads(FIRST).filter(may_start).map(head).collect()
     }
 
     /// Starts others by rank, as far as they may.
-    fn start_shortest(&mut self, view: &View<'_>, turn: &mut Turn, plan: &mut Plan<'_>) {
-        let mut heap = BinaryHeap::from(self.heads(view, turn, plan));
+    fn start_shortest(&mut self, view: &View<'_>, allowance: &mut Allowance, plan: &mut Plan<'_>) {
+        let mut heap = BinaryHeap::from(self.heads(view, allowance, plan));
         while let Some(Reverse((rank, kind))) = heap.pop() {
             let job = waiting(view, rank.1);
             if !plan.has_job(rank.1) {
                 // All of a kind ask for the same.
-                if !turn.allows(job) {
+                if !allowance.allows(job, &self.holders) {
                     continue;
                 }
                 let placed = self.queues.place(&*self.place, plan, rank, &job.spec);
                 let Some(placement) = placed else { continue };
                 plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
-                turn.left -= turn.takes(job);
+                allowance.left -= allowance.takes(job, &self.holders);
             }
             let next = self.queues.line(&kind).after(rank);
             heap.extend(next.map(|next| Reverse((next, kind))));

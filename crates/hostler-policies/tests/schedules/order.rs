@@ -417,6 +417,40 @@ fn bounded_sjf_keeps_room_for_a_gang_that_nobody_else_delays() {
 }
 
 #[test]
+fn bounded_sjf_counts_those_alone_that_are_in_the_way_of_the_oldest() {
+    // The job on A was there before b, but b gets no room by its end: when the first two on B are
+    // over, b is next, and short jobs for B wait. Those for A do not.
+    check(
+        "kind = 'bounded-sjf'",
+        "
+        node x  gpus 2  model A
+        node y  gpus 2  model B
+        job long  at 0  gpus 1  model A  for 1000
+        job s0    at 1  gpus 1  model B  for 10
+        job s1    at 2  gpus 1  model B  for 14
+        job b     at 3  gpus 2  model B  for 20
+        job s2    at 4  gpus 1  model B  for 10
+        job s3    at 5  gpus 1  model B  for 10
+        job s4    at 6  gpus 1  model B  for 10
+        job s5    at 7  gpus 1  model B  for 10
+        job other at 8  gpus 1  model A  for 10
+        ",
+        expect![[r#"
+            long   0..1000
+            s0     1..11
+            s1     2..16
+            b      21..41
+            s2     11..21
+            s3     41..51
+            s4     41..51
+            s5     51..61
+            other  8..18
+            avg jct 137.11  makespan 1000  preemptions 0
+        "#]],
+    );
+}
+
+#[test]
 fn bounded_sjf_takes_a_job_of_which_little_is_known_for_a_longer_one() {
     // Medians: 10 s for `a`, but it was 100 s once, 20 s for `b`.
     let scenario = "
