@@ -228,7 +228,7 @@ fn who_waited_for_a_node_that_never_comes_back_is_turned_away_then() {
     world.submit(0, 0, &["gpus 1", "gpus 2 tasks 2", "gpus 1"]);
     let retired = Event::NodeRetired { node: NodeId(1) };
     expect![[r#"
-        reject job1: 1 of its 2 tasks fit when everything is free
+        reject job1: 1 of its 2 tasks would fit the empty cluster
         start job2 as lease1 on node0[gpu1]
     "#]]
     .assert_eq(&world.told(1, vec![retired]));
