@@ -215,8 +215,6 @@ pub enum Sharing {
     Never,
     /// It may be packed with others if that pays.
     Willing,
-    /// It runs only in what others leave.
-    BestEffort,
 }
 
 /// Believed run time at reference speed.

@@ -83,7 +83,7 @@ pub struct JobRequest {
     /// Seconds that it is expected to run.
     #[schema(minimum = 1, maximum = 3162240000u64)]
     pub estimate_secs: Option<u64>,
-    /// `never`, `willing` or `best-effort`.
+    /// `never` or `willing`.
     pub sharing: Sharing,
     /// Jobs that do the same thing again: what one of them shows of its speed is believed of all.
     #[schema(max_length = 128, pattern = r"^[^/\u0000-\u001f\u007f-\u009f]*$")]
@@ -276,8 +276,6 @@ pub enum Sharing {
     Never,
     /// It may be packed with others.
     Willing,
-    /// As `willing`; policies that tell them apart give it what others leave.
-    BestEffort,
 }
 
 /// What people do to a job.

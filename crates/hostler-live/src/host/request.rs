@@ -65,7 +65,6 @@ pub(super) fn spec_of(
         sharing: match request.sharing {
             job::Sharing::Never => Sharing::Never,
             job::Sharing::Willing => Sharing::Willing,
-            job::Sharing::BestEffort => Sharing::BestEffort,
         },
         profile,
         work: request.steps,

@@ -221,11 +221,10 @@ pub struct JobRow {
 }
 
 /// Words for [`JobRow::sharing`] in the tables.
-pub const SHARING_NAMES: [(Option<Sharing>, &str); 4] = [
+pub const SHARING_NAMES: [(Option<Sharing>, &str); 3] = [
     (None, ""),
     (Some(Sharing::Never), "never"),
     (Some(Sharing::Willing), "willing"),
-    (Some(Sharing::BestEffort), "best-effort"),
 ];
 
 impl JobRow {

@@ -186,6 +186,4 @@ pub enum Share {
     Never,
     /// It may be packed with others
     Willing,
-    /// As `willing`; policies that tell them apart give it what others leave
-    BestEffort,
 }

@@ -159,7 +159,6 @@ fn asked_lines(job: &JobView) -> Vec<(&'static str, String)> {
     let sharing = match request.sharing {
         Sharing::Never => "",
         Sharing::Willing => "willing",
-        Sharing::BestEffort => "best-effort",
     };
     vec![
         ("command", request.command.join(" ")),

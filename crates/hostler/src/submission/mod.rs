@@ -167,7 +167,6 @@ fn sharing(share: Share) -> Sharing {
     match share {
         Share::Never => Sharing::Never,
         Share::Willing => Sharing::Willing,
-        Share::BestEffort => Sharing::BestEffort,
     }
 }
 

@@ -60,7 +60,7 @@ fn shape(kind: Kind) -> Value {
             "examples": [4096, "16G"],
         }),
         Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Share => json!({ "enum": ["never", "willing", "best-effort"] }),
+        Kind::Share => json!({ "enum": ["never", "willing"] }),
         Kind::After => {
             let job = "^((finished|over|failed|started):)?[0-9]+(_[0-9]+)?((-|\\.\\.)[0-9]+)?$";
             let one = json!({
