@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hostler_core::id::JobId;
+use hostler_core::id::{JobId, TenantId};
 use hostler_core::job::{Estimate, JobSpec, Models};
 use hostler_core::predict::Predict;
 use hostler_core::units::Time;
@@ -92,10 +92,14 @@ fn estimates(
         let input = Input::Command { slot: 1, by: Principal::daemon(), command };
         host.handle(now, vec![input]).unwrap();
     };
+    let tenant = |spec: &JobSpec| workload.site.tenants[spec.tenant.index()].name.to_string();
+    // What is believed of one depends on whom else the daemon knows.
+    for name in jobs.iter().map(|at| tenant(&workload.spec(*at))) {
+        command(Command::SetTenant { name, quota: TenantQuota::default() });
+    }
     for at in jobs {
         let spec = workload.spec(*at);
-        let name = workload.site.tenants[spec.tenant.index()].name.to_string();
-        command(Command::SetTenant { name: name.clone(), quota: TenantQuota::default() });
+        let name = tenant(&spec);
         let request = Box::new(request(workload, *at, &spec));
         command(Command::Submit { request, key: None, tenant: Some(name) });
     }
@@ -120,11 +124,17 @@ fn a_trained_model_says_live_what_it_says_in_a_simulation() {
     let workload = week();
     let jobs = plain_jobs(&workload);
     let (past, names) = (history::history(&workload), history::names(&workload));
+    // A daemon without nodes has no GPU models, and knows the tenants that it was told of.
+    let tenants: Vec<TenantId> = jobs.iter().map(|at| workload.spec(*at).tenant).collect();
+    let mut known = names.clone();
+    known.gpu_models.clear();
+    known.queues.clear();
+    known.users.retain(|_, tenant| tenants.contains(tenant));
     for kind in [ModelKind::Median, ModelKind::Cart, ModelKind::Blend] {
         let model = ModelFile::train(kind, SAMPLES_MIN, evaluate::part(&past, 100).learnt, &names);
         // As a daemon reads it: from a file.
         let model = ModelFile::parse(&model.to_json()).unwrap();
-        let mut bound = model.bind(&names);
+        let mut bound = model.bind(&known);
         let of = |at: &usize| bound.estimate(JobId(*at as u32), &workload.spec(*at));
         let simulated: Vec<Option<Estimate>> = jobs.iter().map(of).collect();
         assert!(simulated.iter().all(Option::is_some), "every job is like some other");

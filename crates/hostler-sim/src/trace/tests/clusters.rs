@@ -192,7 +192,7 @@ fn two_numbers_are_machines_and_gpus_of_each() {
     let cluster = read_cluster(Path::new("32x8")).unwrap();
     let capacity = cluster.capacity();
     assert_eq!((capacity.nodes, capacity.gpus, &*cluster.name), (32, 256, "32x8"));
-    for wrong in ["0x8", "4x0", "4x9999", "99999999x8"] {
+    for wrong in ["0x8", "4x9999", "99999999x8"] {
         let text = told(read_cluster(Path::new(wrong)));
         assert!(text.starts_with(wrong), "{text}");
     }
