@@ -221,11 +221,8 @@ pub struct JobRow {
 }
 
 /// Words for [`JobRow::sharing`] in the tables.
-pub const SHARING_NAMES: [(Option<Sharing>, &str); 3] = [
-    (None, ""),
-    (Some(Sharing::Never), "never"),
-    (Some(Sharing::Willing), "willing"),
-];
+pub const SHARING_NAMES: [(Option<Sharing>, &str); 3] =
+    [(None, ""), (Some(Sharing::Never), "never"), (Some(Sharing::Willing), "willing")];
 
 impl JobRow {
     /// Where its tasks lie in [`Trace::tasks`].
