@@ -394,7 +394,7 @@ fn only_jobs_that_lose_on_several_nodes_get_few() {
     }
     let place = PlaceRule::BySkew.build();
     let mut nodes = |skew: Option<u32>| -> Vec<u32> {
-        let gang = Gang { count: 4, demand: gpus(1.0), ..Gang::default() };
+        let gang = Gang { count: 4, demand: gpus(1.0) };
         let spec = JobSpec { gangs: [gang].into(), skew: skew.map(Milli), ..JobSpec::default() };
         let placed = place_job(&*place, &mut free, &spec).expect("there is room");
         placed.parts.iter().map(|part| part.node.0).collect()
