@@ -54,14 +54,15 @@ impl<'v> Leaving<'v> {
         self.parking.is_some() && view.may_stop_for_good(self.lease)
     }
 
-    /// It stays after all. Those that left last come back first: memory that they wait in may be
-    /// what others left.
-    pub(super) fn come_back(&self, later: &mut Capacity) {
-        self.parking.iter().for_each(|parking| later.release(parking));
-        later.book_again(&self.lease.placement);
+    /// All of them stay after all. Nobody waits in memory any more before the first is back: what
+    /// one waits in may be what another left, and others may have come back before.
+    pub(super) fn all_come_back(leaving: &[Leaving<'_>], later: &mut Capacity) {
+        let parked = leaving.iter().filter_map(|leaving| leaving.parking.as_ref());
+        parked.for_each(|parking| later.release(parking));
+        leaving.iter().for_each(|leaving| later.book_again(&leaving.lease.placement));
     }
 
-    /// Leaves again after [`Leaving::come_back`].
+    /// Leaves again after [`Leaving::all_come_back`].
     pub(super) fn leave_again(&self, later: &mut Capacity) {
         later.release(&self.lease.placement);
         self.parking.iter().for_each(|parking| later.book_again(parking));

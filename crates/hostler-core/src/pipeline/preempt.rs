@@ -308,14 +308,14 @@ impl Pipeline {
                 return Ok((claim, lifted));
             }
             if lifted.len() == LIFTS_ON_TRIAL {
-                lifted.iter().rev().for_each(|leaving| leaving.come_back(later));
+                Leaving::all_come_back(&lifted, later);
                 if self.is_lost(view, plan, pass, later, looking) {
                     return Err(Vec::new());
                 }
                 lifted.iter().for_each(|leaving| leaving.leave_again(later));
             }
         }
-        lifted.iter().rev().for_each(|leaving| leaving.come_back(later));
+        Leaving::all_come_back(&lifted, later);
         let few = lifted.len() < LIFTS_ON_TRIAL;
         let lost = few && self.is_lost(view, plan, pass, later, looking);
         Err(if lost { Vec::new() } else { lifted })
@@ -359,7 +359,7 @@ fn make_way<'v>(
         return Ok((claim, victims));
     }
     later.release(&claim);
-    victims.iter().for_each(|leaving| leaving.come_back(later));
+    Leaving::all_come_back(&victims, later);
     Err(victims)
 }
 

@@ -386,3 +386,38 @@ fn a_window_that_evicts_lets_suspended_jobs_go_on_elsewhere() {
         "#]],
     );
 }
+
+#[test]
+fn those_whose_place_is_of_no_use_come_back_although_others_waited_in_their_memory() {
+    // On trial some leave their places to h or g, one of them to wait in memory that another left.
+    // That one stays after all, the trial fails, and the first is to come back beside it.
+    check(
+        "kind = 'srtf'",
+        "
+        node n0 gpus 8 model B cpu 19 mem 5589
+        node n1 gpus 1 model A cpu 12 mem 1773
+        suspend fixed 0 out 0 back 0
+        job a  at 0 gpus 1 count 3 cpu 1 mem 711 for 161 estimate 1 gpu_mem 200 saves never
+        job b  at 0 gpus 0.7 count 2 cpu 1 mem 1221 model B for 71 estimate 1 save 13 every 10
+        job c  at 54 gpus 0 count 1 cpu 1 mem 1 model B for 143 estimate 1 save 18 every 10
+        job d  at 54 gpus 0 count 2 cpu 1 mem 508 locality node for 90 estimate 1
+        job e  at 54 gpus 0 count 1 cpu 1 mem 1014 for 1 estimate 1
+        job f  at 54 gpus 0 count 1 cpu 1 mem 979 for 143 estimate 1
+        role gpus 0.5 count 2 cpu 1 mem 35
+        job h  at 116 gpus 0 count 1 cpu 1 mem 0 for 24 estimate 1 save 10 every 10
+        role gpus 0 count 2 cpu 1 mem 414
+        job g  at 117 gpus 0.7 count 4 cpu 1 mem 1 locality node for 1 estimate 1
+        ",
+        expect![[r#"
+            a  0..161
+            b  0..162
+            c  54..449
+            d  55..145
+            e  54..55
+            f  54..116 145..226
+            h  116..160
+            g  161..162
+            avg jct 133.88  makespan 449  preemptions 1
+        "#]],
+    );
+}
