@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use time::{Date, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::job::JobState;
@@ -223,16 +224,17 @@ impl Meter {
                     (monday.saturating_sub(3), monday + 4)
                 }
                 UsageBy::Month => {
-                    let first = day + 1 - u64::from(date(day).2);
-                    let after = (first + 28..).find(|day| date(*day).2 == 1);
-                    (first, after.expect("a month has at most 31 days"))
+                    let of = date(day);
+                    let first = day + 1 - u64::from(of.day());
+                    (first, first + u64::from(of.month().length(of.year())))
                 }
                 _ => (day, day + 1),
             };
-            let (year, month, day) = date(first);
+            let of = date(first);
+            let (year, month) = (of.year(), u8::from(of.month()));
             let key = match self.by {
                 UsageBy::Month => format!("{year:04}-{month:02}"),
-                _ => format!("{year:04}-{month:02}-{day:02}"),
+                _ => format!("{year:04}-{month:02}-{:02}", of.day()),
             };
             let end = to.min(next * DAY);
             pieces.push((key, from, end));
@@ -314,15 +316,10 @@ fn waits(submitted: u64, end: u64, now: u64, stays: &[StayRow]) -> Vec<(u64, u64
     waits
 }
 
-/// Year, month and day of a day since the epoch, after Howard Hinnant's `civil_from_days`.
-fn date(day: u64) -> (u64, u32, u32) {
-    let day = day + 719_468;
-    let (era, of_era) = (day / 146_097, day % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let (month, day) = ((shifted + 2) % 12 + 1, of_year - (153 * shifted + 2) / 5 + 1);
-    (year + era * 400 + u64::from(month <= 2), month as u32, day as u32)
+/// The date of a day since the epoch; those beyond the calendar are taken for the first.
+fn date(day: u64) -> Date {
+    let secs = i64::try_from(day.saturating_mul(86_400)).unwrap_or(i64::MAX);
+    OffsetDateTime::from_unix_timestamp(secs).unwrap_or(OffsetDateTime::UNIX_EPOCH).date()
 }
 
 #[cfg(test)]

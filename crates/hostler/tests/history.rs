@@ -14,6 +14,7 @@ use hostler_live::host::{Command, Experience, Host, Input, Principal, Settings};
 use hostler_live::job::JobRequest;
 use hostler_live::store::TenantQuota;
 use hostler_live::store::memory::Disk;
+use hostler_predict::evaluate::Past;
 use hostler_predict::limits::SAMPLES_MIN;
 use hostler_predict::trained::ModelKind;
 use hostler_predict::{BlendRun, Learner, MedianRun, ModelFile, evaluate};
@@ -21,13 +22,26 @@ use hostler_sim::history;
 use hostler_sim::lower::Workload;
 use hostler_sim::trace::{Cluster, PaiLike};
 
-/// Jobs whose first estimates are looked at.
+/// Jobs of a week, which a predictor has seen.
+const OLD: usize = 3_000;
+/// Jobs that came after that week, and whose first estimates are looked at.
 const NEW: usize = 200;
+const HOURS_OF_A_WEEK: f64 = 168.0;
 
+/// A week of jobs that are over, and a few days of those that come.
 fn week() -> Workload {
-    let options = PaiLike { jobs: 3_000, seed: 7, scale: 100, ..PaiLike::default() };
+    let per_hour = OLD as f64 / HOURS_OF_A_WEEK;
+    let options = PaiLike { jobs: 4_000, seed: 7, per_hour, scale: 100, ..PaiLike::default() };
     let trace = options.generate().unwrap();
     Workload::new(trace, &Cluster::pai()).unwrap()
+}
+
+fn past(workload: &Workload) -> Vec<Past> {
+    let mut past = history::history(workload);
+    past.truncate(OLD);
+    let hours = past[OLD - 1].submitted.since(past[0].submitted).secs_f64() / 3600.0;
+    assert!((120.0..220.0).contains(&hours), "about a week: {hours} h");
+    past
 }
 
 /// Jobs of one role that take any GPU: models have numbers of their own in a daemon that has no
@@ -37,7 +51,7 @@ fn plain_jobs(workload: &Workload) -> Vec<usize> {
         let spec = workload.spec(*at);
         spec.gangs.len() == 1 && spec.gangs[0].demand.models == Models::Any
     };
-    let jobs: Vec<usize> = (0..workload.job_count()).filter(plain).take(NEW).collect();
+    let jobs: Vec<usize> = (OLD..workload.job_count()).filter(plain).take(NEW).collect();
     assert_eq!(jobs.len(), NEW);
     jobs
 }
@@ -48,7 +62,7 @@ fn simulated<Taught: Learner + Predict>(
     workload: &Workload,
     jobs: &[usize],
 ) -> Vec<Option<Estimate>> {
-    evaluate::teach(&mut learner, &history::history(workload));
+    evaluate::teach(&mut learner, &past(workload));
     let of = |at: &usize| learner.estimate(JobId(*at as u32), &workload.spec(*at));
     jobs.iter().map(of).collect()
 }
@@ -68,7 +82,10 @@ fn request(workload: &Workload, at: usize, spec: &JobSpec) -> JobRequest {
 
 /// What a new daemon with the lessons of this workload believes of jobs when they are submitted.
 fn live(source: &str, workload: &Workload, jobs: &[usize]) -> Vec<Option<Estimate>> {
-    let lessons = history::lessons(workload);
+    let next = history::history(workload)[OLD].submitted;
+    let mut lessons = history::lessons(workload);
+    lessons.retain(|lesson| lesson.submitted < next);
+    assert_eq!(lessons.len(), OLD);
     estimates(Experience { lessons, ..Experience::default() }, source, workload, jobs)
 }
 
@@ -123,7 +140,7 @@ fn the_first_estimates_of_a_new_daemon_are_those_of_the_simulator() {
 fn a_trained_model_says_live_what_it_says_in_a_simulation() {
     let workload = week();
     let jobs = plain_jobs(&workload);
-    let (past, names) = (history::history(&workload), history::names(&workload));
+    let (past, names) = (past(&workload), history::names(&workload));
     // A daemon without nodes has no GPU models, and knows the tenants that it was told of.
     let tenants: Vec<TenantId> = jobs.iter().map(|at| workload.spec(*at).tenant).collect();
     let mut known = names.clone();

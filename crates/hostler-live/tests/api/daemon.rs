@@ -50,18 +50,24 @@ pub fn runtime() -> Runtime {
 
 impl Daemon {
     pub fn start(certificate: Certificate) -> Daemon {
-        Daemon::set_up(certificate, Rate { per_second: 10_000.0, burst: 10_000.0 })
+        Daemon::set_up(certificate, |_| ())
     }
 
     /// A daemon that hears so many requests a second of each token.
     pub fn with_rate(per_second: f64) -> Daemon {
         let rate = Rate { per_second, burst: per_second };
-        Daemon::set_up(Certificate::None, rate)
+        Daemon::changed(|settings| settings.rate = rate)
     }
 
-    fn set_up(certificate: Certificate, rate: Rate) -> Daemon {
+    /// A daemon with other settings than usual.
+    pub fn changed(change: impl FnOnce(&mut Settings)) -> Daemon {
+        Daemon::set_up(Certificate::None, change)
+    }
+
+    fn set_up(certificate: Certificate, change: impl FnOnce(&mut Settings)) -> Daemon {
         let (runtime, folder) = (runtime(), tempfile::tempdir().expect("there is a disk"));
-        let settings = Settings { rate, ..settings(folder.path(), certificate) };
+        let mut settings = settings(folder.path(), certificate);
+        change(&mut settings);
         let running = runtime.block_on(server::start(settings));
         let running = running.expect("the daemon works");
         let admin = running.first_token().expect("a new store has no admin").to_owned();

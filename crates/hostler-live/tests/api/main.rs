@@ -4,6 +4,7 @@ mod access;
 mod daemon;
 mod document;
 mod jobs;
+mod measures;
 mod notices;
 mod streams;
 mod views;

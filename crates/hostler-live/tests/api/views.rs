@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, ask, job, runtime, submit};
 
 /// A node with one GPU; its agent does what the test says.
-fn join(daemon: &Daemon) -> AgentLink {
+pub fn join(daemon: &Daemon) -> AgentLink {
     let (role, name) = (Role::Agent, "n1".to_owned());
     let new = NewToken { role, name, tenant: None, new_tenant: false, unix_user: None };
     let once: MadeToken = daemon.admin().post("/tokens", &new).expect("the daemon works");
