@@ -165,8 +165,9 @@ fn jobs_of_an_older_version_count_as_one_stay_and_are_told() {
 
 #[test]
 fn days_are_dates() {
-    let dates = [0, 59, 789, 11_016, 20_773].map(date);
-    let expected = [(1970, 1, 1), (1970, 3, 1), (1972, 2, 29), (2000, 2, 29), (2026, 11, 16)];
+    let dates = [0, 59, 789, 11_016, 20_773, u64::MAX].map(|day| date(day).to_string());
+    let expected =
+        ["1970-01-01", "1970-03-01", "1972-02-29", "2000-02-29", "2026-11-16", "1970-01-01"];
     assert_eq!(dates, expected);
 }
 

@@ -8,7 +8,7 @@ use hostler_core::view::View;
 use hostler_live::api::PolicyText;
 use hostler_live::client::{Client, Method};
 use hostler_live::host;
-use hostler_live::wire::{FromAgent, LeaseReport, Stage, TaskExit, ToAgent};
+use hostler_live::wire::{EndNotes, FromAgent, LeaseReport, Stage, TaskExit, ToAgent};
 
 use crate::daemon::{Daemon, ask, runtime, submit};
 use crate::views::join;
@@ -49,7 +49,7 @@ fn figures_with(admin: &mut Client, line: &str) -> String {
     let begun = Instant::now();
     loop {
         let answer = ask(admin, Method::GET, "//metrics", &[], None);
-        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
         if text.lines().any(|has| has == line) {
             return text;
         }
@@ -68,7 +68,7 @@ fn a_policy_that_broke_a_rule_is_counted_and_named() {
     figures_with(&mut admin, "hostler_policy_violations_total 1");
     let policy: PolicyText = admin.get("/policy").unwrap();
     assert!(policy.toml.contains("fifo-backfill"), "{policy:?}");
-    assert!(policy.violation.unwrap().contains("a policy with a bug"));
+    assert!(policy.violation.unwrap().starts_with("the policy panicked"));
     assert!(!policy.nobody_decides);
 }
 
@@ -87,7 +87,8 @@ fn the_figures_of_a_daemon_are_those_of_a_simulation() {
             }
         };
         let exits = vec![TaskExit { rank: 0, code: Some(0), signal: None }];
-        let ended = Stage::Ended { exits, interrupted: false };
+        let notes = EndNotes::default();
+        let ended = Stage::Ended { exits, interrupted: false, gpu_milli: None, notes };
         for stage in [Stage::Running, ended] {
             voice.said(FromAgent::Report(LeaseReport { lease, stage })).await.unwrap();
         }
