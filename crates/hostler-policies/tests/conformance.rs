@@ -286,11 +286,12 @@ proptest! {
         let registry = registry();
         for (def, settings) in variants(&registry) {
             let build = || def.build(&settings).expect("defaults are valid");
-            let _named = Named(format!("{} {settings:?}", def.kind));
+            let name = format!("{} {settings:?}", def.kind);
+            let _named = Named(name.clone());
             let checked = fixture::check(&build, &text);
             let jobs = text.lines().filter(|line| line.starts_with("job")).count();
-            prop_assert_eq!(checked.endings.len(), jobs, "{} lost a job", def.kind);
-            prop_assert_eq!(checked.state.job_count(), 0, "{} left a job behind", def.kind);
+            prop_assert_eq!(checked.endings.len(), jobs, "{} lost a job", name);
+            prop_assert_eq!(checked.state.job_count(), 0, "{} left a job behind", name);
         }
     }
 }

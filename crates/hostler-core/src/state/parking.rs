@@ -17,7 +17,8 @@ use crate::window::Kept;
 impl ClusterState {
     /// The memory of its nodes that a stay would take while it is suspended; none when it cannot
     /// be: not all that it has are whole GPUs of one model on nodes that keep such jobs and would
-    /// take it back, it has not begun, its owner minds, or it was tried in vain.
+    /// take it back, it was found with fewer tasks than it asks for, it has not begun, its owner
+    /// minds, or it was tried in vain.
     pub fn parking(&self, lease: &Lease) -> Option<Placement> {
         self.abilities.suspend.filter(|_| !lease.stays)?;
         let job = self.job(lease.job).filter(|job| !job.spec.checkpoint.no_suspend)?;
@@ -34,7 +35,10 @@ impl ClusterState {
             let moved = moved_by_part(job.asked(), part, self.device_mem(part.node));
             parked_part(part, moved)
         };
-        let able = lease.started.is_some() && parts.iter().all(able);
+        let mut gangs = (0..).zip(&job.asked().gangs);
+        // It would come back with as many as it asks for.
+        let complete = gangs.all(|(at, gang)| lease.placement.tasks_of(at) == gang.count);
+        let able = lease.started.is_some() && parts.iter().all(able) && complete;
         able.then(|| Placement { parts: parts.iter().map(memory).collect() })
     }
 

@@ -56,3 +56,25 @@ fn a_job_that_was_found_counts_as_one_that_runs() {
         "#]],
     );
 }
+
+#[test]
+fn who_was_found_with_fewer_tasks_than_it_asks_for_is_not_suspended() {
+    // It would wait for a place for all three of them.
+    check(
+        "kind = 'sjf'\npreempt = true",
+        "
+        node n gpus 3 model A cpu 7
+        suspend fixed 0 out 0 back 0
+        job x  at 0   gpus 1  cpu 1  for 30
+        job a  at 1   gpus 1  count 3  cpu 2  for 50  saves never
+        job b  at 20  gpus 0  count 3  cpu 2  for 1
+        found a at 10 on n
+        ",
+        expect![[r#"
+            x  0..30
+            a  10..60
+            b  60..61
+            avg jct 43.33  makespan 61  preemptions 0
+        "#]],
+    );
+}
