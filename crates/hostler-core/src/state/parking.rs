@@ -73,7 +73,8 @@ impl ClusterState {
         self.abilities.suspend.map_or(Span::ZERO, |cost| cost.back(moved))
     }
 
-    fn moved(&self, job: &Job, placement: &Placement) -> Mib {
+    /// GPU memory that moves when a job at a placement is suspended: most on one node.
+    pub fn moved(&self, job: &Job, placement: &Placement) -> Mib {
         moved(job.asked(), placement, |node| self.device_mem(node))
     }
 

@@ -117,6 +117,35 @@ fn a_suspended_job_outlives_its_agent_and_the_daemon() {
 }
 
 #[test]
+fn what_suspending_costs_is_learnt_from_how_long_it_takes() {
+    let cluster = cluster();
+    let notes = cluster.notes().join("steps");
+    let env = format!("NOTES={}", notes.display());
+    let says = ["--gpus", "1", "--gpu-mem", "900m", "--env", &env];
+    let low = cluster.submit(&[&says[..], &["--", "sh", "-c", COUNT]].concat());
+    // Nothing moves on a GPU that is made up, so that it costs less than is believed.
+    let believed = || {
+        let log = cluster.text(&["log", "export"]);
+        let facts = log.lines().filter_map(|line| line.split_once("\"fixed\":"));
+        let costs = facts.map(|(_, rest)| rest.split([',', '}']).next().unwrap_or_default());
+        costs.map(|cost| cost.parse::<u64>().unwrap()).collect::<Vec<_>>()
+    };
+    let mut learnt = Vec::new();
+    for _ in 0..8 {
+        until_further(&notes, 3);
+        let high = cluster.submit(&["--gpus", "1", "--priority", "5", "--", "true"]);
+        cluster.until(high, "finished");
+        learnt = believed();
+        if learnt.len() > 1 {
+            break;
+        }
+    }
+    assert!(learnt.len() > 1 && learnt[1] < learnt[0], "{learnt:?}");
+    until_further(&notes, 5);
+    assert_undisturbed(&cluster, low, &notes);
+}
+
+#[test]
 fn a_suspended_job_can_be_cancelled_and_leaves_nothing() {
     let cluster = cluster();
     let (low, notes) = counting(&cluster);

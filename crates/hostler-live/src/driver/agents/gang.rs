@@ -14,6 +14,7 @@ use hostler_core::units::{Milli, Span, Time};
 use super::AgentDriver;
 use super::health::sentence;
 use super::suspend::SuspendedRun;
+use super::suspend_times::Way;
 use crate::host::{Desk, Effect};
 use crate::store::stays;
 use crate::wire::{LeaseReport, Stage, TaskExit, ToAgent};
@@ -311,7 +312,12 @@ impl AgentDriver {
             return self.judge_suspension(desk, lease);
         }
         if known.started.is_none() && known.stop.is_none() && run.all(runs) {
-            desk.job_touched(run.job);
+            let (job, resumes) = (run.job, known.resumes.is_some());
+            desk.job_touched(job);
+            if resumes {
+                let told = run.told.values().min().copied();
+                self.learn_suspend_time(desk, lease, Way::Back, told);
+            }
             self.fact(desk, Event::Started { lease });
         }
         if self.lease_runs.get(&lease).is_some_and(|run| run.all(PartStage::is_over)) {

@@ -14,6 +14,7 @@ mod slurm;
 mod speeds;
 mod starts;
 mod suspend;
+mod suspend_times;
 
 use std::collections::BTreeMap;
 
@@ -34,6 +35,7 @@ use gang::LeaseRun;
 use output::Reads;
 use starts::FailedStarts;
 use suspend::SuspendedRun;
+use suspend_times::SuspendTimes;
 
 /// What agents say, and what is known of their connections.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +82,7 @@ pub struct AgentDriver {
     lease_runs: BTreeMap<LeaseId, LeaseRun>,
     /// Leases that are over in the state while their tasks wait in main memory.
     suspended: BTreeMap<LeaseId, SuspendedRun>,
+    suspend_times: SuspendTimes,
     failed_starts: FailedStarts,
     reads: Reads,
     /// The longest fence by which a node may still go, as it is in the store.
@@ -173,6 +176,7 @@ impl AgentDriver {
             agents: Agents::default(),
             lease_runs: BTreeMap::new(),
             suspended: BTreeMap::new(),
+            suspend_times: SuspendTimes::new(SuspendCost::default()),
             failed_starts: FailedStarts::default(),
             reads: Reads::default(),
             skipped: 0,
@@ -242,7 +246,7 @@ impl Driver for AgentDriver {
             grows: true,
             tells_nodes: true,
             // Nodes say by their features which of them do.
-            suspend: Some(SuspendCost::default()),
+            suspend: Some(self.suspend_times.cost()),
             lost_work_max: self.settings.lost_work_max,
         }
     }
@@ -262,6 +266,9 @@ impl Driver for AgentDriver {
         let runs = desk.state().leases().map(|lease| (lease.id, LeaseRun::new(lease)));
         self.lease_runs = runs.collect();
         self.suspended = suspend::restored(desk.state());
+        if let Some(learnt) = desk.state().abilities().suspend {
+            self.suspend_times = SuspendTimes::new(learnt);
+        }
         if desk.fence() != Some(self.fence) {
             // Safe before the first agent is welcomed with it.
             desk.set_fence(self.fence);

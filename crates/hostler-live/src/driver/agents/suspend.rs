@@ -7,15 +7,17 @@
 
 use std::collections::BTreeMap;
 
+use hostler_core::ability::Abilities;
 use hostler_core::decision::StopHow;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId, NodeId};
 use hostler_core::job::Job;
 use hostler_core::state::ClusterState;
-use hostler_core::units::Span;
+use hostler_core::units::{Span, Time};
 
 use super::AgentDriver;
 use super::gang::PartStage;
+use super::suspend_times::Way;
 use crate::host::{Desk, Effect};
 use crate::wire::{Stage, ToAgent};
 
@@ -48,10 +50,12 @@ impl AgentDriver {
         if run.parts.values().all(|part| *part == PartStage::Suspended) {
             let Some(known) = desk.state().lease(lease) else { return };
             let job = desk.state().job(known.job).expect("a lease belongs to a job");
-            let until = run.suspend_told.unwrap_or(desk.now());
+            let told = run.suspend_told;
+            let until = told.unwrap_or(desk.now());
             let done = known.believed_done(job.spec.checkpoint, until);
             let outcome = Outcome::Suspended;
             desk.job_touched(known.job);
+            self.learn_suspend_time(desk, lease, Way::Out, told);
             return self.fact(desk, Event::Stopped { lease, outcome, done, lost: Span::ZERO });
         }
         if run.parts.values().any(PartStage::is_over) {
@@ -59,6 +63,34 @@ impl AgentDriver {
             self.take_suspension_back(desk, lease);
             self.judge(desk, lease);
         }
+    }
+
+    /// Takes in how long it took to move what a stay has on its GPUs, since its agents were told;
+    /// nobody knows if that was in another life of the daemon. Jobs that do not say how much that
+    /// is teach nothing.
+    pub(super) fn learn_suspend_time(
+        &mut self,
+        desk: &mut Desk,
+        lease: LeaseId,
+        way: Way,
+        told: Option<Time>,
+    ) {
+        let state = desk.state();
+        let stay = state.lease(lease).and_then(|stay| Some((stay, state.job(stay.job)?)));
+        let (Some((stay, job)), Some(told)) = (stay, told) else { return };
+        let mut gangs = job.asked().gangs.iter();
+        if gangs.any(|gang| gang.demand.gpu.0 > 0 && gang.demand.gpu_mem.0 == 0) {
+            return;
+        }
+        let moved = state.moved(job, &stay.placement);
+        let Some(cost) = self.suspend_times.learn(way, moved, desk.now().since(told)) else {
+            return;
+        };
+        let [fixed, out, back] =
+            [cost.fixed, cost.out_per_gib, cost.back_per_gib].map(Span::secs_f64);
+        tracing::info!(fixed, out_per_gib = out, back_per_gib = back, "suspending costs (s)");
+        let abilities = Abilities { suspend: Some(cost), ..desk.state().abilities() };
+        desk.fact(Event::AbilitiesChanged { abilities });
     }
 
     /// A node cannot suspend its part of a stay: all go on.
