@@ -322,7 +322,7 @@ fn beyond(entry: &Value) -> String {
 fn gpus_on(entry: &Value) -> Vec<u32> {
     let nodes = entry.get("gres_detail").and_then(Value::as_array);
     let nodes = nodes.into_iter().flatten().filter_map(Value::as_str);
-    nodes.map(|said| words::gpus(said).map_or(0, |gpus| gpus.count)).collect()
+    nodes.map(|said| words::whole_gpus(said).map_or(0, |gpus| gpus.count)).collect()
 }
 
 fn asked(entry: &Value) -> Asked {
@@ -494,7 +494,7 @@ pub fn nodes(text: &str) -> Vec<SlurmNode> {
             cpus: digits(cpus) as u32,
             mem: digits(mem),
             threads: digits(threads).max(1) as u32,
-            gpus: words::gpus(gres),
+            gpus: words::whole_gpus(gres),
             reason: if reason == "none" { String::new() } else { words::sentence(reason) },
             reserved: false,
         });
