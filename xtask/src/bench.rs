@@ -14,7 +14,7 @@ pub fn live(root: &Path, parts: &[&str]) -> Result<()> {
 /// The same on top of a real Slurm.
 pub fn slurm(root: &Path, parts: &[&str]) -> Result<()> {
     ensure_slurm(root);
-    run(root, "slurm", &["starts", "policies"], parts)
+    run(root, "slurm", &["starts", "latency", "decisions", "policies"], parts)
 }
 
 fn run(root: &Path, bench: &str, known: &[&str], parts: &[&str]) -> Result<()> {

@@ -21,7 +21,8 @@ commands:
   test --quick  tidy, check and tests only
   tidy          check the house rules over all files
   bench-live    measure the live scheduler; add `jobs`, `submits`, `decisions` for parts
-  bench-slurm   compare with a real Slurm, and measure its driver; `starts`, `policies` for parts
+  bench-slurm   compare with a real Slurm, and measure its driver; `starts`, `latency`,
+                `decisions`, `policies` for parts
   fuzz-api      check a daemon against its OpenAPI document; [--requests N] [--seed N]
   gpu-demo      suspend jobs on a real GPU: time slices and priority, and nothing is lost;
                 [--program FILE] [--secs N] [--slices N,..] [--gib N] [--mem SIZE] [--pretend],

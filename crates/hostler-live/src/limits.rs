@@ -115,6 +115,10 @@ pub const AGENT_MESSAGES_MAX: usize = 8_192;
 /// Jobs that are not over, of all tenants: what fits memory and the time of a restart.
 pub const JOBS_MAX: usize = 1_000_000;
 
+/// Tenants up to which a driver adds those whose jobs it finds: accounts of a large site. Each is
+/// in every snapshot. People may add more.
+pub const FOUND_TENANTS_MAX: usize = 4096;
+
 /// Bytes of one file of a job's output.
 pub const OUTPUT_SEGMENT_BYTES: u64 = 4 << 20;
 

@@ -17,8 +17,11 @@ use hostler_core::units::{Mib, Milli, Span, Time};
 use super::request::{check_name, spec_of};
 use super::{Desk, HostError};
 use crate::job::{JobRequest, JobState};
-use crate::limits::JOBS_MAX;
+use crate::limits::{FOUND_TENANTS_MAX, JOBS_MAX};
 use crate::store::{JobFacts, JobOrigin, JobRow, TenantQuota};
+
+/// The tenant of those for whom there is no room among the tenants.
+const OTHERS: &str = "others";
 
 /// A job as a driver found it.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +66,7 @@ impl Desk {
     /// The number of a job that the driver found, however often it does; it enters the first time.
     ///
     /// None when the job is over here: what is left of it there is to be ended.
-    pub fn find_job(&mut self, found: FoundJob) -> Result<Option<JobId>, HostError> {
+    pub fn find_job(&mut self, mut found: FoundJob) -> Result<Option<JobId>, HostError> {
         if let Some(id) = self.found.get(&found.by) {
             return Ok(Some(*id));
         }
@@ -75,7 +78,7 @@ impl Desk {
         }
         check_name("name", &found.request.name)?;
         if self.tenants.get(&found.tenant).is_none() {
-            self.set_tenant(&found.tenant, TenantQuota::default())?;
+            found.tenant = self.add_found_tenant(found.tenant)?;
         }
         let (mut spec, names) = spec_of(&found.request, self, &found.tenant)?;
         spec.array = found.array.map(|array| ArrayLimit {
@@ -84,6 +87,21 @@ impl Desk {
         });
         names.into_iter().for_each(|name| self.add_group(name));
         Ok(Some(self.enter_found(found, spec)))
+    }
+
+    /// A tenant enters because a job of it was found; who pays in the end. Where users may name any
+    /// account, one of them might name one after the other.
+    fn add_found_tenant(&mut self, name: String) -> Result<String, HostError> {
+        let is_full = self.tenants.len() >= FOUND_TENANTS_MAX;
+        let pays = if is_full { OTHERS.to_owned() } else { name };
+        if self.tenants.get(&pays).is_none() {
+            if is_full {
+                let most = FOUND_TENANTS_MAX;
+                tracing::warn!("{most} tenants are there: jobs of others are tenant `{OTHERS}`'s");
+            }
+            self.set_tenant(&pays, TenantQuota::default())?;
+        }
+        Ok(pays)
     }
 
     /// A job that the driver found before and that is over here.

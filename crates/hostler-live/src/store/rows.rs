@@ -128,6 +128,9 @@ pub struct JobFacts {
     /// The first task that failed in its last stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_rank: Option<u32>,
+    /// What it asked for where it was found, in its driver's words.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub asked_there: String,
 }
 
 /// What a tenant may use; none means no limit.

@@ -2,9 +2,10 @@
 //! of the same jobs under either. Asserts nothing but that every job ended well.
 //!
 //! Run with `cargo xtask bench-slurm`, or with the measurements to take: `cargo xtask bench-slurm
-//! starts policies`. Needs root and Slurm's programs, as the tests of the driver do, whose cluster
-//! this is: 28 nodes with 112 made-up GPUs on one machine. The word `short` takes so little that
-//! the figures say nothing: `cargo xtask test` asks in this way whether they still run.
+//! starts latency decisions policies`. Needs root and Slurm's programs, as the tests of the driver
+//! do, whose cluster this is: 28 nodes with 112 made-up GPUs on one machine. The word `short` takes
+//! so little that the figures say nothing: `cargo xtask test` asks in this way whether they still
+//! run.
 
 #![allow(clippy::unwrap_used, reason = "measures what works; helpers stop with the fault")]
 
@@ -33,15 +34,20 @@ const PAI: &[Kind] = &[
 struct Size {
     /// Jobs that are started at once, as many as the cluster has room for.
     starts: usize,
+    /// Starts of which each is waited for.
+    latencies: usize,
+    /// Jobs that wait while others are started.
+    waiting: usize,
     /// Jobs of the comparison.
     jobs: usize,
     /// How long the least, the middle and the longest of them run.
     secs: (f64, f64, f64),
 }
 
-const FULL: Size = Size { starts: 800, jobs: 200, secs: (4.0, 25.0, 150.0) };
+const FULL: Size =
+    Size { starts: 800, latencies: 15, waiting: 1000, jobs: 200, secs: (4.0, 25.0, 150.0) };
 
-const SHORT: Size = Size { starts: 20, jobs: 4, secs: (1.0, 1.0, 2.0) };
+const SHORT: Size = Size { starts: 20, latencies: 1, waiting: 20, jobs: 4, secs: (1.0, 1.0, 2.0) };
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
@@ -56,6 +62,12 @@ fn main() {
     println!("load of the machine before {}", load.trim());
     if wanted("starts") {
         starts::measure(size);
+    }
+    if wanted("latency") {
+        starts::latency(size);
+    }
+    if wanted("decisions") {
+        starts::decisions(size);
     }
     if wanted("policies") {
         policies::measure(size);

@@ -50,9 +50,12 @@ pub fn measure(size: &Size) {
         show("  simulated", &simulated);
         let off = |of: fn(&Figures) -> f64| (of(&simulated) / of(&real) - 1.0) * 100.0;
         println!(
-            "  prediction off by {:+.1} % (wait), {:+.1} % (completion; goal 10 %)",
+            "  prediction off by {:+.1} % (wait), {:+.1} % (completion), {:+.1} % (utilisation), \
+             {:+.1} % (makespan); goal 10 %",
             off(|figures| figures.wait),
             off(|figures| figures.completion),
+            off(|figures| figures.utilisation),
+            off(|figures| figures.makespan),
         );
     }
 }

@@ -6,11 +6,15 @@ use std::time::{Duration, Instant};
 
 use hostler_core::random::Random;
 
-use crate::harness::Cluster;
+use crate::door::Door;
+use crate::harness::{Cluster, wait_for};
 use crate::lab::{Lab, SMALL, Wants, is_possible};
 
 /// Things that happen.
 const ROUNDS: u32 = 50;
+
+/// The round from which on jobs give way to shorter ones.
+const PREEMPTS_FROM: u32 = 20;
 
 /// Time in which all jobs are over after the last of them.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -18,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(100);
 struct Story {
     lab: Lab,
     cluster: Cluster,
+    door: Door,
     random: Random,
     jobs: Vec<String>,
     /// A node whose daemon is gone.
@@ -46,7 +51,7 @@ impl Story {
     }
 
     fn happen(&mut self) {
-        match self.below(8) {
+        match self.below(9) {
             0..=2 => {
                 self.cluster.kill_daemon();
                 self.cluster.spawn_daemon();
@@ -62,6 +67,12 @@ impl Story {
                 self.lab.start_controller();
             }
             5 => {
+                // Slurm goes on, and nobody gets there for longer than from one look to the next.
+                self.door.shut();
+                std::thread::sleep(Duration::from_millis(1500));
+                self.door.open();
+            }
+            6 => {
                 let back = self.dead.take();
                 if let Some(name) = back {
                     self.lab.start_node(&name);
@@ -74,6 +85,12 @@ impl Story {
             }
             _ => {}
         }
+    }
+
+    /// From now on jobs give way to shorter ones.
+    fn preempt(&self) {
+        // It may just be starting.
+        wait_for("the policy", || self.cluster.run(&["policy", "set", "srtf"]).ok());
     }
 
     /// Waits until Slurm has nothing left of what was submitted.
@@ -99,10 +116,15 @@ fn nothing_is_doubled_lost_or_overbooked_whatever_dies() {
         return;
     }
     let lab = Lab::start(SMALL, &Wants { accounts: true, ..Wants::default() });
-    let cluster = lab.hostler("sjf", "start_secs = 5\ncall_secs = 8");
+    let door = Door::to(&lab);
+    let lines = "start_secs = 5\ncall_secs = 8\npreempt_requeueable = true";
+    let cluster = lab.hostler_by(&door.conf, "sjf", lines);
     let (random, jobs) = (Random::new(7), Vec::new());
-    let mut story = Story { lab, cluster, random, jobs, dead: None };
-    for _ in 0..ROUNDS {
+    let mut story = Story { lab, cluster, door, random, jobs, dead: None };
+    for round in 0..ROUNDS {
+        if round == PREEMPTS_FROM {
+            story.preempt();
+        }
         for _ in 0..2 {
             story.submit();
         }
@@ -132,7 +154,8 @@ fn check_notes(story: &Story) {
     }
 }
 
-/// By the accounts: every job is done, and no node was ever given more GPUs than it has.
+/// By the accounts: every job is done once, some gave way before that, and no node was ever given
+/// more GPUs than it has.
 fn check_accounts(lab: &Lab, jobs: &[String]) {
     let format = "JobID,State,Start,End,NodeList,AllocTRES";
     let words = ["sacct", "-X", "-P", "-n", "-D", "-a", "-S", "2000-01-01", "-o", format];
@@ -151,6 +174,13 @@ fn check_accounts(lab: &Lab, jobs: &[String]) {
         assert!(Instant::now() < end, "{done} of {} jobs completed:\n{text}", jobs.len());
         std::thread::sleep(Duration::from_millis(300));
     };
+    let ends = |wanted: &str| {
+        let mut ends = done.lines().filter_map(|line| line.split('|').nth(1));
+        ends.by_ref().filter(|end| *end == wanted).count()
+    };
+    // Each time that a job runs is a line of its own.
+    assert_eq!(ends("COMPLETED"), jobs.len(), "jobs that were over ran once more:\n{done}");
+    assert!(ends("REQUEUED") > 0, "nobody gave way:\n{done}");
     let mut steps: BTreeMap<(String, u64), i64> = BTreeMap::new();
     for line in done.lines() {
         let fields: Vec<&str> = line.split('|').collect();

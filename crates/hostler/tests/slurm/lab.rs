@@ -240,10 +240,15 @@ impl Lab {
 
     /// A Hostler that drives it, with these options and more lines of settings.
     pub fn hostler(&self, policy: &str, lines: &str) -> Cluster {
+        self.hostler_by(&self.conf(), policy, lines)
+    }
+
+    /// The same with another configuration of Slurm's commands.
+    pub fn hostler_by(&self, conf: &Path, policy: &str, lines: &str) -> Cluster {
         let file = self.path("etc").join("hostler.toml");
         let text = format!(
             "waiting_room = 'ext'\npartition = 'normal'\nconf = '{}'\nfull_secs = 2\n{lines}\n",
-            self.conf().display()
+            conf.display()
         );
         fs::write(&file, text).unwrap();
         let file = file.display().to_string();

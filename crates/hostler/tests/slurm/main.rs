@@ -9,6 +9,7 @@
 mod harness;
 
 mod crash;
+mod door;
 mod lab;
 mod operator;
 mod scenarios;

@@ -1,5 +1,7 @@
 //! The ways in and out of an operator.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::Value;
 
 use crate::harness::{PROGRAM, wait_for};
@@ -27,6 +29,31 @@ fn slurm_goes_on_by_itself_when_it_is_released() {
     lab.until(&next, "COMPLETED");
 }
 
+/// A job that was moved and has not begun is bound to nodes that were decided by somebody who is
+/// gone.
+#[test]
+fn a_job_that_was_moved_starts_where_there_is_room_once_slurm_is_released() {
+    if !is_possible() {
+        return;
+    }
+    let lab = Lab::small();
+    let mut cluster = lab.hostler("fifo", "start_secs = 600");
+    let foreign = lab.submit_to("high", "-t 9 --gres=gpu:v100:8 -w v1 -c 32", "sleep 300");
+    lab.until(&foreign, "RUNNING");
+    cluster.stop_daemon();
+    let moved = lab.submit("-J moved -t 1 --mem=100 --gres=gpu:1", "true");
+    let to = ["partition=normal", "ReqNodeList=v1", "StartTime=now", "Priority=4294967000"];
+    let job = format!("jobid={moved}");
+    lab.text(&[&["scontrol", "update", &job], &to[..]].concat());
+    lab.until(&moved, "PENDING");
+    let file = lab.path("etc/hostler.toml").display().to_string();
+    let said = cluster.text(&["slurm", "release", "--slurm", &file]);
+    assert!(said.contains("1 jobs that had not begun may start in Slurm's own order"), "{said}");
+    lab.until(&moved, "COMPLETED");
+    assert_ne!(lab.job(&moved, "%N"), "v1");
+    lab.text(&["scancel", &foreign]);
+}
+
 #[test]
 fn what_is_missing_is_said_and_printed() {
     if !is_possible() {
@@ -42,6 +69,7 @@ fn what_is_missing_is_said_and_printed() {
         printed.contains("PartitionName=ext Nodes=c1,m[1-2],p[1-2],t[1-2],v1 State=DOWN"),
         "{printed}"
     );
+    assert!(printed.contains("It holds for ALL partitions of the"), "{printed}");
     // What is there already stays.
     assert!(printed.contains("AuthInfo=socket="), "{printed}");
     let plugin = printed.split_once("-- job_submit.lua").map_or("", |(_, plugin)| plugin);
@@ -137,6 +165,9 @@ fn a_look_tells_when_jobs_would_start_and_changes_nothing() {
     lab.until(&runs, "RUNNING");
     let long = lab.submit_to("normal", &gpus("30"), "true");
     let short = lab.submit_to("normal", &gpus("5"), "true");
+    // Slurm takes these only where it backfills by itself.
+    let parts = "-t 5 --gres=gpu:v100:8 : -p normal -t 5 --gres=gpu:t4:1";
+    let parts = lab.submit_to("normal", parts, "true");
     let settings = lab.path("etc/look.toml");
     std::fs::write(&settings, format!("conf = '{}'\n", lab.conf().display())).unwrap();
     let file = settings.display().to_string();
@@ -156,10 +187,49 @@ fn a_look_tells_when_jobs_would_start_and_changes_nothing() {
     assert!((start(&short, "fifo") - first - 1800.0).abs() < 1.0, "{page}");
     assert!((start(&short, "sjf") - first).abs() < 1.0, "{page}");
     assert!((start(&long, "sjf") - first - 300.0).abs() < 1.0, "{page}");
+    let mut jobs = page["jobs"].as_array().unwrap().iter();
+    let part = jobs.find(|known| known["job"] == *parts).unwrap();
+    assert!(part["reason"].as_str().unwrap().contains("a part of a heterogeneous job"), "{page}");
+    assert_eq!(part["starts_in_secs"]["fifo"], Value::Null);
     for job in [&long, &short] {
         assert_eq!(lab.job(job, "%T|%P"), "PENDING|normal");
         assert!(!lab.text(&["scontrol", "show", "job", job]).contains("AdminComment"));
     }
+}
+
+#[test]
+fn a_look_goes_on_without_nodes_that_cannot_be_played() {
+    // What commands print that other clusters have; no Slurm is needed for that.
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = "n1|gpu*|idle|32|64000|1|gpu:v100:8(S:0-1),shard:v100:32(S:0-1)|none\n\
+                 n2|gpu*|idle|32|64000|1|gpu:a100_1g.5gb:2,gpu:a100_3g.20gb:1|none\n";
+    let jobs = r#"{"errors": [], "jobs": [{"job_id": 7, "name": "train", "user_name": "ada",
+        "account": "bio", "partition": "gpu", "job_state": "PENDING", "node_count": 1, "cpus": 2,
+        "priority": 9, "time_limit": 5, "submit_time": 1795036476, "memory_per_node": 100,
+        "tres_per_node": "gres:gpu:v100:8"}]}"#;
+    for (name, text) in [("sinfo", nodes), ("squeue", jobs), ("scontrol", "")] {
+        let (program, file) = (folder.path().join(name), folder.path().join(format!("{name}.txt")));
+        std::fs::write(&file, text).unwrap();
+        std::fs::write(&program, format!("#!/bin/sh\nexec cat {}\n", file.display())).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let settings = folder.path().join("look.toml");
+    std::fs::write(&settings, format!("bin = '{}'\n", folder.path().display())).unwrap();
+    let file = settings.display().to_string();
+    let words = ["slurm", "whatif", "--policies", "fifo", "--slurm", &file];
+    let said = |words: &[&str]| {
+        let output = std::process::Command::new(PROGRAM).args(words).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{told}");
+        (String::from_utf8(output.stdout).unwrap(), told)
+    };
+    let (page, _) = said(&[&words[..], &["--json"]].concat());
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert_eq!(page["jobs"][0]["starts_in_secs"]["fifo"].as_f64(), Some(0.0), "{page}");
+    assert_eq!(page["nodes_left_out"], 1, "{page}");
+    let (_, told) = said(&words);
+    let words = "1 of 2 nodes are left out: GPUs of several models at once";
+    assert!(told.contains(words), "{told}");
 }
 
 #[test]

@@ -217,6 +217,29 @@ fn what_is_asked_in_other_words_is_kept_to_or_told() {
 }
 
 #[test]
+fn an_array_that_waits_is_told_why_and_stays_one_job_of_slurms() {
+    if !is_possible() {
+        return;
+    }
+    let lab = Lab::small();
+    let cluster = lab.hostler("fifo:head=skips", "");
+    let array = lab.submit("-J array -t 1 --mem=100 -H --array=1-40%2", "true");
+    let shown = || lab.text(&["scontrol", "show", "job", &array]);
+    wait_for("a comment", || {
+        shown().contains("AdminComment=hostler: its user holds it in Slurm").then_some(())
+    });
+    until_reason(&cluster, &format!("{array}_40"), "its user holds it in Slurm");
+    // One that Slurm has cut off is told for itself.
+    lab.text(&["scontrol", "release", &format!("{array}_2")]);
+    lab.until(&format!("{array}_2"), "COMPLETED");
+    let jobs = shown().lines().filter(|line| line.starts_with("JobId=")).count();
+    assert_eq!(jobs, 2, "{}", shown());
+    // Where nobody backfills, Slurm takes no jobs with parts that differ.
+    let parts = lab.try_submit("-t 1 --gres=gpu:t4:1 : -p ext -t 1 --gres=gpu:p100:1", "true");
+    assert!(parts.unwrap_err().contains("not supported"));
+}
+
+#[test]
 fn nodes_that_are_kept_for_others_are_left_alone() {
     if !is_possible() {
         return;

@@ -7,7 +7,10 @@ use super::SlurmDriver;
 use super::read::{Asked, Memory, SlurmJob, SlurmNode};
 use super::words::{self, Gpus};
 use crate::job::JobRequest;
-use crate::limits::{NAME_CHARS_MAX, SECS_MAX, TASKS_MAX};
+use crate::limits::{CPU_MILLI_MAX, NAME_CHARS_MAX, SECS_MAX, TASKS_MAX};
+
+/// Cores or GPUs that may be asked of one node.
+const UNITS_MAX: u32 = CPU_MILLI_MAX / 1000;
 
 /// What is asked of each of some nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,15 +25,13 @@ pub(super) struct Ask {
     pub(super) cpus: u32,
     /// Memory of each in MiB.
     pub(super) mem_mib: u64,
-    /// Whether Slurm is to be told of that memory, because nobody asked for any.
-    pub(super) sets_mem: bool,
 }
 
 impl SlurmDriver {
     /// What a job that waits asks for, or why it is not placed here.
     pub(super) fn ask(&self, job: &SlurmJob) -> Result<Ask, String> {
         if !job.beyond.is_empty() {
-            return Err(job.beyond.clone());
+            return Err(words::sentence(&job.beyond));
         }
         let (gpus, on_each) = match &job.gpus {
             Asked::None => (Gpus::default(), true),
@@ -39,11 +40,11 @@ impl SlurmDriver {
             Asked::ForEachTask(gpus, tasks) => {
                 (Gpus { count: gpus.count.saturating_mul(*tasks), ..gpus.clone() }, false)
             }
-            Asked::Unclear(fault) => return Err(fault.clone()),
+            Asked::Unclear(fault) => return Err(words::sentence(fault)),
         };
         let able: Vec<&SlurmNode> = self.nodes.values().filter(|node| has(node, &gpus)).collect();
         if let (Some(model), true) = (&gpus.model, able.is_empty()) {
-            return Err(format!("no node of the partition has GPUs `{model}`"));
+            return Err(format!("no node of the partition has GPUs `{}`", clean(model)));
         }
         let threads = able.iter().map(|node| node.threads).max().unwrap_or(1);
         let least = job.nodes.max(1);
@@ -60,33 +61,38 @@ impl SlurmDriver {
                 false => return None,
             };
             let for_gpus = each.saturating_mul(job.cpus_per_gpu);
-            let cpus = job.cpus.div_ceil(nodes).max(for_gpus).max(1).next_multiple_of(threads);
-            let (mem_mib, sets_mem) = self.memory(job, cpus, each, &able);
+            let cpus = job.cpus.div_ceil(nodes).max(for_gpus).max(1);
+            let cpus = cpus.checked_next_multiple_of(threads).unwrap_or(u32::MAX);
+            let mem_mib = self.memory(job, cpus, each, &able);
             let model = gpus.model.clone().filter(|_| each > 0);
-            Some(Ask { nodes, gpus: each, model, cpus, mem_mib, sets_mem })
+            Some(Ask { nodes, gpus: each, model, cpus, mem_mib })
         };
+        if least > TASKS_MAX {
+            return Err(format!("it asks for {least} nodes, and {TASKS_MAX} are the most"));
+        }
         let mut asks = (least..=most).filter_map(ask_of);
         let first = asks.next();
         let first = first.ok_or_else(|| {
             format!("its {} GPUs cannot be divided by its {least} nodes", gpus.count)
         })?;
+        if first.gpus.max(first.cpus) > UNITS_MAX {
+            return Err(format!("it asks for more than {UNITS_MAX} cores or GPUs of a node"));
+        }
         if able.iter().any(|node| holds(node, &first)) {
             return Ok(first);
         }
         Ok(asks.find(|ask| able.iter().any(|node| holds(node, ask))).unwrap_or(first))
     }
 
-    /// Memory of each node, and whether nobody asked for it: Slurm would then give a job all that a
-    /// node has, which differs from node to node.
-    fn memory(&self, job: &SlurmJob, cpus: u32, gpus: u32, able: &[&SlurmNode]) -> (u64, bool) {
+    /// Memory of each node. Where nobody asked for any, Slurm would give a job all that a node has,
+    /// which differs from node to node.
+    fn memory(&self, job: &SlurmJob, cpus: u32, gpus: u32, able: &[&SlurmNode]) -> u64 {
         match job.mem {
-            _ if self.counts_memory == Some(false) => (0, false),
-            Memory::OnEachNode(mem) => (mem, false),
-            Memory::ForEachCore(mem) => (mem.saturating_mul(cpus.into()), false),
-            Memory::ForEachGpu(mem) => (mem.saturating_mul(gpus.into()), false),
-            Memory::Unsaid => {
-                (able.iter().map(|node| node.mem).min().unwrap_or(0), !able.is_empty())
-            }
+            _ if self.counts_memory == Some(false) => 0,
+            Memory::OnEachNode(mem) => mem,
+            Memory::ForEachCore(mem) => mem.saturating_mul(cpus.into()),
+            Memory::ForEachGpu(mem) => mem.saturating_mul(gpus.into()),
+            Memory::Unsaid => able.iter().map(|node| node.mem).min().unwrap_or(0),
         }
     }
 
@@ -116,8 +122,18 @@ impl SlurmDriver {
             model: all.model.filter(|_| all.count > 0),
             cpus: job.cpus.div_ceil(nodes).max(1),
             mem_mib: mem,
-            sets_mem: false,
         }
+    }
+
+    /// Whether a node has what is asked of each.
+    pub(super) fn some_node_holds(&self, asked: &JobRequest) -> bool {
+        let holds = |node: &SlurmNode| {
+            let gpus = node.gpus.as_ref().map_or(0, |gpus| gpus.count);
+            f64::from(gpus) >= asked.gpus
+                && f64::from(node.cpus) >= asked.cpus
+                && node.mem >= asked.mem_mib.into()
+        };
+        self.nodes.values().any(holds)
     }
 
     /// The same as a request, for everybody who looks at jobs.
@@ -128,9 +144,10 @@ impl SlurmDriver {
         };
         JobRequest {
             name: clean(&job.name),
-            gpus: ask.gpus.into(),
+            // What runs with more than can be asked for here is booked by what it holds.
+            gpus: ask.gpus.min(UNITS_MAX).into(),
             gpu_models: ask.model.iter().filter(known).cloned().collect(),
-            cpus: ask.cpus.into(),
+            cpus: ask.cpus.min(UNITS_MAX).into(),
             mem_mib: u32::try_from(ask.mem_mib).unwrap_or(u32::MAX),
             tasks: ask.nodes.clamp(1, TASKS_MAX),
             apart: ask.nodes > 1,
@@ -141,6 +158,28 @@ impl SlurmDriver {
             ..JobRequest::default()
         }
     }
+}
+
+/// What a job was listed with, whatever nodes there are. It is kept: a release that words it
+/// otherwise would take no job for changed, since what follows from it is compared then.
+pub(super) fn listed(job: &SlurmJob) -> String {
+    let of = |gpus: &Gpus| format!("{}:{}", gpus.count, gpus.model.as_deref().unwrap_or("any"));
+    let gpus = match &job.gpus {
+        Asked::None => "none".to_owned(),
+        Asked::OnEachNode(gpus) => format!("node:{}", of(gpus)),
+        Asked::InAll(gpus) => format!("job:{}", of(gpus)),
+        Asked::ForEachTask(gpus, tasks) => format!("{tasks}-tasks:{}", of(gpus)),
+        Asked::Unclear(_) => "unclear".to_owned(),
+    };
+    let mem = match job.mem {
+        Memory::Unsaid => "none".to_owned(),
+        Memory::OnEachNode(mem) => format!("node:{mem}"),
+        Memory::ForEachCore(mem) => format!("core:{mem}"),
+        Memory::ForEachGpu(mem) => format!("gpu:{mem}"),
+    };
+    let (nodes, most, cpus) = (job.nodes, job.nodes_max.unwrap_or(0), job.cpus);
+    let (for_gpu, secs) = (job.cpus_per_gpu, job.limit_secs.unwrap_or(0));
+    format!("gpus={gpus} nodes={nodes}-{most} cpus={cpus}+{for_gpu} mem={mem} secs={secs}")
 }
 
 fn has(node: &SlurmNode, gpus: &Gpus) -> bool {

@@ -4,7 +4,7 @@ use hostler_core::decision::StopWhy;
 use hostler_core::id::LeaseId;
 use hostler_core::units::Span;
 
-use super::read::{SlurmJob, Stands};
+use super::read::{Memory, SlurmJob, Stands};
 use super::{CallFault, Sight, SlurmCall, SlurmDriver};
 use crate::driver::Call;
 use crate::host::{Desk, Effect};
@@ -27,14 +27,25 @@ const FULL_PAUSE: u64 = 5;
 pub(super) enum Deed {
     /// End it.
     Cancel,
-    /// End what runs of it, and let it wait again.
-    Requeue,
-    /// Let it wait where Slurm does not start it.
-    MoveBack,
+    /// End a stay of it, and let it wait again.
+    Requeue(LeaseId),
+    /// Let it wait where Slurm does not start it; for the sake of a stay, or because of none.
+    MoveBack(Option<LeaseId>),
     /// Start it where its lease says.
     Start(LeaseId),
     /// Tell its user why it waits.
     Comment(String),
+}
+
+impl Deed {
+    /// The stay that it is about.
+    pub(super) fn lease(&self) -> Option<LeaseId> {
+        match self {
+            Deed::Requeue(lease) | Deed::Start(lease) => Some(*lease),
+            Deed::MoveBack(lease) => *lease,
+            Deed::Cancel | Deed::Comment(_) => None,
+        }
+    }
 }
 
 /// How a comment is written.
@@ -135,6 +146,10 @@ impl SlurmDriver {
             if self.flights.len() >= self.settings.calls_max {
                 break;
             }
+            if self.is_void(desk, &name, &deed) {
+                self.wanted.remove(&name);
+                continue;
+            }
             // Who it is and what it asks for is known once it was listed.
             let Some(steps) = self.steps(desk, &name, &deed) else {
                 if matches!(deed, Deed::Comment(_)) {
@@ -150,6 +165,24 @@ impl SlurmDriver {
         }
     }
 
+    /// Whether what a deed was for is over: the next stay of a job must not suffer for the last.
+    fn is_void(&self, desk: &Desk, name: &str, deed: &Deed) -> bool {
+        let known = |lease: LeaseId| desk.state().lease(lease);
+        let seen = self.seen.get(name).map(|seen| &seen.job);
+        match deed {
+            Deed::Cancel | Deed::Comment(_) => false,
+            Deed::Requeue(lease) => known(*lease).is_none_or(|lease| lease.stop.is_none()),
+            Deed::MoveBack(Some(lease)) | Deed::Start(lease) => known(*lease).is_none(),
+            Deed::MoveBack(None) => !seen.is_some_and(|job| self.was_left_outside(job)),
+        }
+    }
+
+    /// Whether a job waits where Slurm starts it, because it was moved there and not brought back.
+    pub(super) fn was_left_outside(&self, job: &SlurmJob) -> bool {
+        let outside = job.partition == self.settings.partition;
+        job.stands == Stands::Waits && outside && is_moved(job)
+    }
+
     /// The commands of a deed.
     fn steps(&self, desk: &Desk, name: &str, deed: &Deed) -> Option<Vec<Vec<String>>> {
         let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -158,9 +191,13 @@ impl SlurmDriver {
         let back = command(&["scontrol", "update", &job, &room, "ReqNodeList="]);
         match deed {
             Deed::Cancel => Some(vec![command(&["scancel", name])]),
-            Deed::Requeue => Some(vec![command(&["scontrol", "requeue", name]), back]),
-            Deed::MoveBack => Some(vec![back]),
+            // Without that word one that came to its end a moment ago would run once more.
+            Deed::Requeue(_) => {
+                Some(vec![command(&["scontrol", "requeue", "incomplete", name]), back])
+            }
+            Deed::MoveBack(_) => Some(vec![back]),
             Deed::Comment(text) => {
+                let job = format!("jobid={}", self.comment_target(name)?);
                 let text = format!("{ADMIN_COMMENT}{text}");
                 Some(vec![command(&["scontrol", "update", &job, &text])])
             }
@@ -182,13 +219,14 @@ impl SlurmDriver {
         let mut step = vec!["scontrol".to_owned(), "update".to_owned(), format!("jobid={name}")];
         step.push(format!("partition={}", self.settings.partition));
         step.push(format!("ReqNodeList={on}"));
-        if let Ok(ask) = self.ask(&seen.job) {
-            if seen.job.nodes_max != Some(ask.nodes) || ask.nodes != seen.job.nodes {
-                step.push(format!("NumNodes={0}-{0}", ask.nodes));
-            }
-            if ask.sets_mem {
-                step.push(format!("MinMemoryNode={}", ask.mem_mib));
-            }
+        let nodes = known.placement.parts.len() as u32;
+        if seen.job.nodes_max != Some(nodes) || nodes != seen.job.nodes {
+            step.push(format!("NumNodes={nodes}-{nodes}"));
+        }
+        // Slurm is told of memory that is booked although nobody asked for any.
+        let mem = desk.job_row(known.job).map_or(0, |row| row.request.mem_mib);
+        if seen.job.mem == Memory::Unsaid && mem > 0 {
+            step.push(format!("MinMemoryNode={mem}"));
         }
         step.push("StartTime=now".to_owned());
         step.push(format!("Priority={}", PRIORITY_MAX - lease.0 % PRIORITIES));
@@ -213,24 +251,21 @@ impl SlurmDriver {
             | StopWhy::LeaseEnded
             | StopWhy::Evicted => match known.started {
                 // What Slurm would refuse to start again, and what is not ours, runs to its end.
-                Some(_) => self.may_requeue(lease).then_some(Deed::Requeue),
-                None => Some(Deed::MoveBack),
+                Some(_) => self.requeues(lease),
+                None => Some(Deed::MoveBack(Some(lease))),
             },
         }
     }
 
-    fn may_requeue(&self, lease: LeaseId) -> bool {
+    /// The end of a stay for others, where Slurm would go along.
+    pub(super) fn requeues(&self, lease: LeaseId) -> Option<Deed> {
         let seen = self.stays.get(&lease).and_then(|stay| self.seen.get(&stay.name));
-        seen.is_some_and(|seen| seen.job.requeues && self.is_of_ours(&seen.job))
+        let may = seen.is_some_and(|seen| seen.job.requeues && self.is_of_ours(&seen.job));
+        may.then_some(Deed::Requeue(lease))
     }
 
     fn is_of_ours(&self, job: &SlurmJob) -> bool {
         [&self.settings.partition, &self.settings.waiting_room].contains(&&job.partition)
-    }
-
-    /// Whether the comment on a job is ours to write: nobody else has written one.
-    pub(super) fn comments_on(&self, job: &SlurmJob) -> bool {
-        self.settings.comments && (job.comment.is_empty() || job.comment.starts_with(COMMENT))
     }
 
     /// A change was made, or not.
@@ -247,12 +282,10 @@ impl SlurmDriver {
                     stay.moved = Some(desk.now());
                 }
             }
-            (Ok(()), Deed::Comment(text)) => {
-                if let Some(seen) = self.seen.get_mut(&name) {
-                    seen.job.comment = text;
-                }
+            (Ok(()), Deed::Comment(text)) => self.was_told(&name, &text),
+            (Ok(()), Deed::Cancel | Deed::Requeue(_) | Deed::MoveBack(_)) => {
+                self.has_told(desk, None);
             }
-            (Ok(()), Deed::Cancel | Deed::Requeue | Deed::MoveBack) => self.has_told(desk, None),
             (Err(CallFault::Refused(fault)), deed @ (Deed::Start(_) | Deed::Comment(_)))
                 if comments && is_denied(&fault) =>
             {

@@ -1,5 +1,7 @@
 //! How jobs ended: by the queue while it lists them, by the accounts when it does no more.
 
+use std::collections::BTreeSet;
+
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::units::Span;
@@ -17,6 +19,9 @@ const ASKED_AT_ONCE: usize = 500;
 /// not have: its nodes are free.
 const PATIENCE: Span = Span::from_secs(600);
 
+/// Time in which the accounts mostly come to know of it: so long they are asked at every look.
+const SOON: Span = Span::from_secs(15);
+
 impl SlurmDriver {
     /// A job is over there.
     pub(super) fn over(
@@ -28,7 +33,7 @@ impl SlurmDriver {
         end: End,
     ) {
         let listed = self.seen[name].job.clone();
-        self.concluded(desk, &listed, job, lease, end);
+        self.concluded(desk, &listed, job, lease, (end, words_of(end)));
     }
 
     fn concluded(
@@ -37,7 +42,7 @@ impl SlurmDriver {
         listed: &SlurmJob,
         job: JobId,
         lease: Option<LeaseId>,
-        end: End,
+        (end, why): (End, &str),
     ) {
         let Some(lease) = lease else {
             return self.gone_there(desk, job, "it ended before it was started here");
@@ -49,8 +54,8 @@ impl SlurmDriver {
             // The limit is known here, too, and ends it as what it is in a moment.
             return;
         }
-        // One that was cancelled before it ran did not start.
-        let ran = listed.started.is_some() || end != End::Cancelled;
+        // One that was ended before it ran has a time of its start, too, but no nodes.
+        let ran = !listed.on.is_empty() || !matches!(end, End::Cancelled | End::TimedOut);
         if !started && !stopped && ran {
             desk.fact(Event::Started { lease });
         }
@@ -68,13 +73,7 @@ impl SlurmDriver {
         };
         if let Some(facts) = desk.job_facts(job) {
             facts.exit_code = listed.exit_code.filter(|_| end != End::Cancelled);
-            match end {
-                End::Lost => {
-                    facts.reason = "Slurm ended it: its node failed, or others came first".into()
-                }
-                End::TimedOut => facts.reason = "it ran into its time limit".into(),
-                End::Finished | End::Failed | End::Cancelled => facts.reason.clear(),
-            }
+            why.clone_into(&mut facts.reason);
             desk.job_changed(job);
         }
         if let Some(ended) = listed.ended {
@@ -105,6 +104,14 @@ impl SlurmDriver {
         if jobs.is_empty() || self.remembering.is_some() {
             return;
         }
+        // Who was asked about before waits for the accounts.
+        let waits: BTreeSet<&str> = self
+            .stays
+            .values()
+            .filter(|stay| stay.missed.is_some())
+            .map(|stay| stay.name.as_str())
+            .collect();
+        jobs.sort_by_key(|name| waits.contains(name.as_str()));
         jobs.truncate(ASKED_AT_ONCE);
         let number = self.next_turn();
         self.remembering = Some((number, jobs.iter().cloned().collect()));
@@ -117,10 +124,10 @@ impl SlurmDriver {
             let known = ends.iter().find(|end| end.name_there == name);
             match known.map(|end| (end, end.stands)) {
                 Some((listed, Stands::Over(end))) => {
-                    self.concluded(desk, listed, job, Some(lease), end);
+                    self.concluded(desk, listed, job, Some(lease), (end, words_of(end)));
                 }
-                // The accounts lag behind the queue by a moment.
-                Some(_) if self.may_wait(desk, lease) => {}
+                // The accounts lag behind the queue, and may not know of it at all yet.
+                Some(_) | None if self.may_wait(desk, lease) => {}
                 Some(_) | None => self.ended_somehow(desk, job, lease),
             }
         }
@@ -140,10 +147,11 @@ impl SlurmDriver {
 
     /// Whether the accounts may still come to know of a job; they are asked again.
     fn may_wait(&mut self, desk: &Desk, lease: LeaseId) -> bool {
-        self.look_fully = true;
         let now = desk.now();
         let stay = self.stays.entry(lease).or_default();
-        now.since(*stay.missed.get_or_insert(now)) < PATIENCE
+        let waited = now.since(*stay.missed.get_or_insert(now));
+        self.look_fully |= waited < SOON;
+        waited < PATIENCE
     }
 
     /// Those of the jobs that were asked about which are not listed again meanwhile.
@@ -155,11 +163,8 @@ impl SlurmDriver {
     }
 
     fn ended_somehow(&mut self, desk: &mut Desk, job: JobId, lease: LeaseId) {
-        let listed = SlurmJob::default();
-        self.concluded(desk, &listed, job, Some(lease), End::Finished);
-        if let Some(facts) = desk.job_facts(job) {
-            facts.reason = "it is over in Slurm, which forgot how it ended".to_owned();
-        }
+        let end = (End::Finished, "it is over in Slurm, which forgot how it ended");
+        self.concluded(desk, &SlurmJob::default(), job, Some(lease), end);
     }
 
     /// Jobs with a lease that are not listed any more.
@@ -170,5 +175,14 @@ impl SlurmDriver {
             Some((name, job, lease))
         });
         found.filter(|(name, _, _)| !self.seen.contains_key(name) && !self.flies(name)).collect()
+    }
+}
+
+/// Why a job ended so, where that says more than its end.
+fn words_of(end: End) -> &'static str {
+    match end {
+        End::Lost => "Slurm ended it: its node failed, or others came first",
+        End::TimedOut => "it ran into its time limit",
+        End::Finished | End::Failed | End::Cancelled => "",
     }
 }

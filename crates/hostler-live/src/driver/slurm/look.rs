@@ -6,8 +6,8 @@ use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId};
 use hostler_core::units::Span;
 
-use super::ask::{clean, kept_by, moment};
-use super::calls::{COMMENT, Deed, is_moved};
+use super::ask::{clean, kept_by, listed, moment};
+use super::calls::Deed;
 use super::read::{End, SlurmBrief, SlurmJob, Stands};
 use super::{Seen, SlurmDriver, SlurmStay};
 use crate::host::{Desk, FoundArray, FoundJob, HostError};
@@ -21,9 +21,6 @@ const THERE: &str = "in Slurm: ";
 
 /// Slurm's words for jobs that come after others, or after a time.
 const AFTER: [&str; 2] = ["Dependency", "BeginTime"];
-
-/// Comments that are written at one look, at most.
-const COMMENTS: usize = 20;
 
 /// Seconds that clocks may differ by.
 const CLOCKS: u64 = 2;
@@ -64,7 +61,20 @@ impl SlurmDriver {
         }
         let fresh = |touched: u64| touched > turn;
         self.seen.retain(|name, seen| listed.contains(name) || fresh(seen.touched));
+        self.refused.retain(|name, _| listed.contains(name));
+        let arrays: BTreeSet<u32> =
+            self.seen.values().filter_map(|seen| Some(seen.job.array?.0)).collect();
+        self.arrays.retain(|array, _| arrays.contains(array));
         names.iter().for_each(|name| self.look_at(desk, name));
+        // What runs where others were to start may be booked once those were looked at.
+        let runs = |name: &&String| self.seen[*name].job.stands == Stands::Runs;
+        let running: Vec<&String> = names.iter().filter(runs).collect();
+        for name in running {
+            let here = self.job_here(desk, name).and_then(|job| desk.state().job(job));
+            if here.is_some_and(|job| job.lease().is_none()) {
+                self.look_at(desk, name);
+            }
+        }
         self.look_for_missing(desk, &listed, turn);
         self.comment(desk);
     }
@@ -105,7 +115,10 @@ impl SlurmDriver {
             (job.stands, job.partition) = (brief.stands, brief.partition);
             (job.priority, job.reason) = (brief.priority, brief.reason);
             (job.started, job.ended) = (brief.started, brief.ended);
-            if brief.stands == Stands::Runs {
+            if matches!(brief.stands, Stands::Runs | Stands::Over(_)) && job.on != brief.on {
+                // What it has there is told by a full look only.
+                job.gpus_on.clear();
+                job.given.clear();
                 job.on = brief.on;
             }
             self.look_fully |= came_back || let_go;
@@ -138,7 +151,7 @@ impl SlurmDriver {
         }
     }
 
-    fn is_in_room(&self, job: &SlurmJob) -> bool {
+    pub(super) fn is_in_room(&self, job: &SlurmJob) -> bool {
         job.partition == self.settings.waiting_room
     }
 
@@ -149,21 +162,21 @@ impl SlurmDriver {
             [] => self.ask(&job),
             nodes => Err(format!("it asks for `--nodelist={}`", clean(&nodes.join(",")))),
         };
-        let (ask, why) = match asked {
-            Ok(ask) => (self.request(&job, &ask, true), kept_by(&job, desk.now())),
+        let (here, why) = match asked {
+            Ok(ask) => {
+                let (request, listed) = (self.request(&job, &ask, true), listed(&job));
+                let here = here.filter(|job| !self.is_another(desk, *job, &listed, &request));
+                let here = here.or_else(|| self.enter_listed(desk, &job, request, listed));
+                (here, kept_by(&job, desk.now()))
+            }
+            // What it is known with still holds once it can be placed again.
             Err(fault) => {
-                let (room, run) = (&self.settings.waiting_room, &self.settings.partition);
-                let why = format!(
-                    "Hostler does not place it: {fault}; `scontrol update jobid={name} \
-                     partition={run}` as an operator takes it out of `{room}`"
-                );
                 let plain = JobRequest { name: clean(&job.name), ..JobRequest::default() };
-                (plain, Some(why))
+                let here = here.or_else(|| self.enter(desk, &job, plain));
+                (here, Some(self.not_placed(name, &fault)))
             }
         };
-        let here = here.filter(|job| !self.asks_otherwise(desk, *job, &ask));
-        let Some(here) = here.or_else(|| self.enter(desk, &job, ask)) else { return };
-        let now = desk.now();
+        let (Some(here), now) = (here, desk.now()) else { return };
         match (why, self.tries.get(&here)) {
             (Some(why), _) => desk.keep_back(here, Some(&why)),
             (None, Some((until, _))) if *until > now => {}
@@ -172,18 +185,53 @@ impl SlurmDriver {
     }
 
     /// Whether a job was changed there since it was found; then it is another one from now on.
-    fn asks_otherwise(&self, desk: &mut Desk, job: JobId, now: &JobRequest) -> bool {
+    ///
+    /// What is asked of each node may follow from which nodes there are, and what is listed may
+    /// have been set by an earlier start. So it is the same job as long as either is the same, and
+    /// some node can still hold what it is known with.
+    fn is_another(&self, desk: &mut Desk, job: JobId, listed: &str, now: &JobRequest) -> bool {
         let Some(row) = desk.job_row(job) else { return false };
         let was = &row.request;
         let same = (was.gpus, &was.gpu_models, was.cpus, was.mem_mib, was.tasks, was.estimate_secs)
             == (now.gpus, &now.gpu_models, now.cpus, now.mem_mib, now.tasks, now.estimate_secs);
-        if !same {
-            if let Some(facts) = desk.job_facts(job) {
+        let is_listed = row.facts.asked_there == listed;
+        if is_listed && (same || self.some_node_holds(was)) {
+            return false;
+        }
+        if let Some(facts) = desk.job_facts(job) {
+            listed.clone_into(&mut facts.asked_there);
+            if !same {
                 facts.reason = format!("{THERE}it was changed, and goes on under another number");
             }
+            desk.job_changed(job);
+        }
+        if !same {
             desk.fact(Event::Cancelled { job });
         }
         !same
+    }
+
+    fn not_placed(&self, name: &str, fault: &str) -> String {
+        let (room, run) = (&self.settings.waiting_room, &self.settings.partition);
+        format!(
+            "Hostler does not place it: {fault}; `scontrol update jobid={name} partition={run}` \
+             as an operator takes it out of `{room}`"
+        )
+    }
+
+    /// A job enters that will be compared with what Slurm lists later.
+    fn enter_listed(
+        &mut self,
+        desk: &mut Desk,
+        job: &SlurmJob,
+        request: JobRequest,
+        listed: String,
+    ) -> Option<JobId> {
+        let here = self.enter(desk, job, request)?;
+        if let Some(facts) = desk.job_facts(here) {
+            facts.asked_there = listed;
+        }
+        Some(here)
     }
 
     /// A job enters, unless it is over here: then it is ended there, if a person said so.
@@ -216,18 +264,20 @@ impl SlurmDriver {
         };
         match desk.find_job(found) {
             Ok(Some(id)) => {
+                self.refused.remove(&job.name_there);
                 if let Some((array, _)) = array {
                     self.arrays.entry(array).or_insert(id);
                 }
                 Some(id)
             }
             Ok(None) => None,
-            Err(HostError::Busy) => {
-                self.tell_once("there are more jobs than fit; some are not looked at".to_owned());
-                None
-            }
             Err(fault) => {
-                self.tell_once(format!("job {name} cannot be taken in: {fault}"));
+                let why = match fault {
+                    HostError::Busy => "there are more jobs than it can look at".to_owned(),
+                    fault => format!("Hostler cannot take it in: {fault}"),
+                };
+                self.tell_once(format!("a job that is left out: {why}"));
+                self.refused.insert(job.name_there.clone(), why);
                 None
             }
         }
@@ -237,8 +287,8 @@ impl SlurmDriver {
     /// left there half way is brought back.
     fn waits_elsewhere(&mut self, desk: &mut Desk, name: &str, here: Option<JobId>) {
         let (Some(here), job) = (here, &self.seen[name].job) else { return };
-        if job.partition == self.settings.partition && is_moved(job) {
-            return self.want(name, Deed::MoveBack);
+        if self.was_left_outside(job) {
+            return self.want(name, Deed::MoveBack(None));
         }
         let why = format!("it was taken to partition `{}`, where Slurm starts it", job.partition);
         desk.keep_back(here, Some(&why));
@@ -294,33 +344,6 @@ impl SlurmDriver {
             facts.reason = format!("{THERE}{why}");
         }
         desk.fact(Event::Cancelled { job });
-    }
-
-    /// Tells users why their jobs wait, in their own tools.
-    fn comment(&mut self, desk: &mut Desk) {
-        if !self.settings.comments {
-            return;
-        }
-        let mut comments = Vec::new();
-        for (name, seen) in &self.seen {
-            if seen.job.stands != Stands::Waits || !self.is_in_room(&seen.job) {
-                continue;
-            }
-            let Some(job) = self.job_here(desk, name) else { continue };
-            let Some(known) = desk.state().job(job).filter(|job| job.lease().is_none()) else {
-                continue;
-            };
-            let said = desk.job_row(job).map_or("", |row| row.facts.reason.as_str());
-            let kept = known.reason == hostler_core::reason::Reason::KeptBack && !said.is_empty();
-            let why = if kept { said } else { known.reason.kind() };
-            let text = format!("{COMMENT}{why}");
-            if seen.job.comment != text && self.comments_on(&seen.job) {
-                comments.push((name.clone(), text));
-            }
-        }
-        for (name, text) in comments.into_iter().take(COMMENTS) {
-            self.want(&name, Deed::Comment(text));
-        }
     }
 
     /// Lets jobs go that Slurm would not start, once enough time has passed.

@@ -10,6 +10,7 @@
 mod ask;
 pub mod caller;
 pub mod calls;
+mod comments;
 mod ends;
 pub mod glance;
 mod look;
@@ -149,6 +150,10 @@ pub struct SlurmDriver {
     tries: BTreeMap<JobId, (Time, u32)>,
     /// The first job of each array.
     arrays: BTreeMap<u32, JobId>,
+    /// Jobs that wait there and could not be taken in, and why.
+    refused: BTreeMap<String, String>,
+    /// The last job whose user was told something.
+    commented: String,
     /// What is to be done about a job as soon as a call is free.
     wanted: BTreeMap<String, Deed>,
     flights: BTreeMap<u64, Flight>,
@@ -207,6 +212,8 @@ impl SlurmDriver {
             stays: BTreeMap::new(),
             tries: BTreeMap::new(),
             arrays: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            commented: String::new(),
             wanted: BTreeMap::new(),
             flights: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -354,7 +361,7 @@ impl Driver for SlurmDriver {
 
     fn forget(&mut self, _: &mut Desk, lease: LeaseId) {
         if let Some(stay) = self.stays.remove(&lease)
-            && self.wanted.get(&stay.name).is_some_and(|deed| *deed == Deed::Start(lease))
+            && self.wanted.get(&stay.name).is_some_and(|deed| deed.lease() == Some(lease))
         {
             self.wanted.remove(&stay.name);
         }

@@ -53,14 +53,17 @@ impl SlurmDriver {
             seen.rests = Some(format!("Slurm says `{state}`{why}{}", node.reason));
         }
         let machine = machine_of(&node);
-        if let Err(fault) = &node.gpus {
-            self.tell_once(format!("node `{name}` is left to Slurm: {fault}"));
-            self.nodes.insert(name, node);
-            return;
-        }
+        let fault = node.gpus.as_ref().err().cloned();
         self.nodes.insert(name.clone(), node);
-        if let Err(fault) = desk.check_machine(&machine) {
-            return self.tell_once(format!("node `{name}` is left to Slurm: {fault}"));
+        let fault =
+            fault.or_else(|| desk.check_machine(&machine).err().map(|told| told.to_string()));
+        if let Some(fault) = fault {
+            let why = format!("it is left to Slurm: {fault}");
+            self.tell_once(format!("node `{name}`: {why}"));
+            // One that was known as something else takes nothing new.
+            seen.rests = Some(why);
+            self.nodes_seen.insert(name.clone(), seen);
+            return self.refresh_node(desk, &name);
         }
         let spec = desk.node_spec(&machine);
         let known = desk.node_row(&name).map(|row| NodeId(row.id));

@@ -1,5 +1,6 @@
 //! Stays of jobs: whether Slurm started what was to be started, and stopped what was to be stopped.
 
+use hostler_core::decision::StopWhy;
 use hostler_core::event::{Event, Outcome};
 use hostler_core::id::LeaseId;
 use hostler_core::units::{Mib, Milli, Span};
@@ -23,8 +24,17 @@ const PAUSE: Span = Span::from_secs(15);
 const PAUSE_MAX: Span = Span::from_secs(600);
 
 /// What Slurm calls reasons that go away by themselves in a moment.
-const PASSING: [&str; 7] =
-    ["None", "Priority", "Resources", "Prolog", "Cleaning", "BeginTime", "JobArrayTaskLimit"];
+const PASSING: [&str; 8] = [
+    "None",
+    "Priority",
+    "Resources",
+    "Prolog",
+    "Cleaning",
+    "BeginTime",
+    "JobArrayTaskLimit",
+    // It is still said of a job that was moved a moment ago.
+    "PartitionDown",
+];
 
 impl SlurmDriver {
     fn stay(&mut self, name: &str, lease: LeaseId) -> &mut SlurmStay {
@@ -57,7 +67,7 @@ impl SlurmDriver {
         let Some(known) = desk.state().lease(lease) else { return };
         // One that ran was requeued by Slurm, or by a person.
         if known.stop.is_some() || known.started.is_some() {
-            return self.want(name, Deed::MoveBack);
+            return self.want(name, Deed::MoveBack(Some(lease)));
         }
         let (now, patience) = (desk.now(), self.settings.patience());
         let reason = self.seen[name].job.reason.clone();
@@ -72,7 +82,7 @@ impl SlurmDriver {
         if waited >= enough || hopeless {
             let why = format!("Slurm did not start it: {reason}");
             self.stay(name, lease).hopeless.get_or_insert(why);
-            self.want(name, Deed::MoveBack);
+            self.want(name, Deed::MoveBack(Some(lease)));
         }
     }
 
@@ -91,42 +101,66 @@ impl SlurmDriver {
             return self.runs_unasked(desk, name, Some(here));
         }
         if stops {
-            let now = desk.now();
-            let asked = self.stay(name, lease).stop_asked;
-            if asked.is_some_and(|asked| now.since(asked) < ASK_AGAIN) {
-                return;
-            }
-            self.stay(name, lease).stop_asked = Some(now);
-            if let Some(deed) = self.deed_to_stop(desk, lease) {
-                // It was to be moved back before it ran, and ran.
-                let deed = if deed == Deed::MoveBack { Deed::Requeue } else { deed };
-                self.want(name, deed);
-            }
+            self.runs_on(desk, name, lease);
         } else if !started {
-            let known = desk.state().lease(lease).map(|lease| lease.job);
-            if let Some(job) = known {
-                self.tries.remove(&job);
-                if let Some(facts) = desk.job_facts(job) {
-                    facts.reason.clear();
-                }
-                desk.job_touched(job);
+            let job = known.job;
+            self.tries.remove(&job);
+            if let Some(facts) = desk.job_facts(job) {
+                facts.reason.clear();
             }
+            desk.job_touched(job);
             desk.fact(Event::Started { lease });
         }
     }
 
+    /// A job runs that is to give way or to end.
+    fn runs_on(&mut self, desk: &mut Desk, name: &str, lease: LeaseId) {
+        let deed = match self.deed_to_stop(desk, lease) {
+            // It was to be moved back before it ran, and ran.
+            Some(Deed::MoveBack(_)) => self.requeues(lease),
+            deed => deed,
+        };
+        let Some(deed) = deed else { return self.is_not_stopped(desk, name, lease) };
+        let now = desk.now();
+        let asked = self.stay(name, lease).stop_asked;
+        if asked.is_none_or(|asked| now.since(asked) >= ASK_AGAIN) {
+            self.stay(name, lease).stop_asked = Some(now);
+            self.want(name, deed);
+        }
+    }
+
+    /// A job that was to give way may not be requeued any more. Nobody waits for its place: it is
+    /// another job from now on, which gives way to nobody.
+    fn is_not_stopped(&mut self, desk: &mut Desk, name: &str, lease: LeaseId) {
+        let Some(known) = desk.state().lease(lease) else { return };
+        let (job, why) = (known.job, known.stop.map(|stop| stop.why));
+        match why {
+            Some(StopWhy::Preempted | StopWhy::LeaseEnded | StopWhy::NoAnswer) => {
+                self.interrupted(desk, lease);
+                self.gone_there(desk, job, "it gives way no more, and goes on as another job");
+                self.runs_unasked(desk, name, None);
+            }
+            Some(StopWhy::Evicted | StopWhy::NodeFailed) => {
+                let why = "is to leave its nodes, and Slurm may not requeue it";
+                self.tell_once(format!("job {name} {why}: it runs to its end"));
+            }
+            Some(StopWhy::TimeLimit | StopWhy::Cancelled) | None => {}
+        }
+    }
+
+    /// Whether a job is where it is booked, with as many GPUs on each node.
     fn is_at_its_place(&self, desk: &Desk, job: &SlurmJob, lease: LeaseId) -> bool {
         let Some(known) = desk.state().lease(lease) else { return false };
-        let name = |node| &*desk.state().node(node).spec.name;
-        let mut booked: Vec<&str> =
-            known.placement.parts.iter().map(|part| name(part.node)).collect();
+        // Slurm may not have told of its GPUs yet: the next full look does.
+        let is_told = tells_gpus(job);
+        let gpus = |count: usize| if is_told { count } else { 0 };
+        let parts = &known.placement.parts;
+        let mut booked: Vec<_> =
+            parts.iter().map(|part| (part.node, gpus(part.slices.len()))).collect();
         // Of nodes that are not looked at nothing is booked.
-        let mut there: Vec<&str> = job
-            .on
-            .iter()
-            .map(String::as_str)
-            .filter(|name| desk.node_row(name).is_some())
-            .collect();
+        let there = self.parts(desk, job);
+        let mut there: Vec<_> =
+            there.iter().map(|part| (part.node, gpus(part.gpus as usize))).collect();
         booked.sort_unstable();
         there.sort_unstable();
         booked == there
@@ -135,7 +169,7 @@ impl SlurmDriver {
     /// What a job holds, on nodes that are known.
     pub(super) fn parts(&self, desk: &Desk, job: &SlurmJob) -> Vec<FoundPart> {
         let held = self.held(job);
-        let is_told = job.gpus_on.len() == job.on.len();
+        let is_told = tells_gpus(job);
         let part = |(at, name): (usize, &String)| {
             let row = desk.node_row(name)?;
             let gpus = if is_told { job.gpus_on[at] } else { held.gpus };
@@ -175,4 +209,9 @@ impl SlurmDriver {
         let (started, ended) = (job.started?, job.ended?);
         Some(moment(ended).since(moment(started)))
     }
+}
+
+/// Whether the last full look told how many GPUs a job has on each of its nodes.
+fn tells_gpus(job: &SlurmJob) -> bool {
+    !job.on.is_empty() && job.gpus_on.len() == job.on.len()
 }

@@ -12,6 +12,8 @@ pub struct SlurmJob {
     pub name_there: String,
     /// The array that it is of, and how many of that may run at once.
     pub array: Option<(u32, Option<u32>)>,
+    /// What commands call it together with the others of its array that Slurm keeps as one.
+    pub together: Option<String>,
     /// Its name.
     pub name: String,
     /// Who submitted it.
@@ -226,11 +228,15 @@ fn job(entry: &Value) -> Vec<SlurmJob> {
     if let Some(task) = number(entry, "array_task_id") {
         return vec![SlurmJob { name_there: format!("{array}_{task}"), array: of, ..plain }];
     }
-    match words::tasks(&text(entry, "array_task_string")) {
+    let listed = text(entry, "array_task_string");
+    match words::tasks(&listed) {
         Some((tasks, _)) => {
+            let list = listed.split('%').next().unwrap_or_default();
+            let together = Some(format!("{array}_[{list}]"));
             let one = |task: u32| SlurmJob {
                 name_there: format!("{array}_{task}"),
                 array: of,
+                together: together.clone(),
                 ..plain.clone()
             };
             tasks.into_iter().map(one).collect()
@@ -312,7 +318,7 @@ fn beyond(entry: &Value) -> String {
     ] {
         let said = text(entry, key);
         if !said.is_empty() {
-            return format!("it asks for `{option}={said}`");
+            return format!("it asks for `{option}={}`", words::sentence(&said));
         }
     }
     String::new()
@@ -322,7 +328,7 @@ fn beyond(entry: &Value) -> String {
 fn gpus_on(entry: &Value) -> Vec<u32> {
     let nodes = entry.get("gres_detail").and_then(Value::as_array);
     let nodes = nodes.into_iter().flatten().filter_map(Value::as_str);
-    nodes.map(|said| words::gpus(said).map_or(0, |gpus| gpus.count)).collect()
+    nodes.map(|said| words::whole_gpus(said).map_or(0, |gpus| gpus.count)).collect()
 }
 
 fn asked(entry: &Value) -> Asked {
@@ -494,7 +500,7 @@ pub fn nodes(text: &str) -> Vec<SlurmNode> {
             cpus: digits(cpus) as u32,
             mem: digits(mem),
             threads: digits(threads).max(1) as u32,
-            gpus: words::gpus(gres),
+            gpus: words::whole_gpus(gres),
             reason: if reason == "none" { String::new() } else { words::sentence(reason) },
             reserved: false,
         });
@@ -512,14 +518,14 @@ pub fn reserved(text: &str) -> Vec<String> {
 }
 
 /// What `sacct` is asked to print of a job that the queue has forgotten.
-pub const ENDED: &str = "JobID,State,ExitCode,Start,End";
+pub const ENDED: &str = "JobID,State,ExitCode,Start,End,NodeList";
 
 /// How jobs ended, as `sacct -X -P -n` prints them with [`ENDED`]: the last line of each counts.
 pub fn ends(text: &str) -> Vec<SlurmJob> {
     let mut ends: Vec<SlurmJob> = Vec::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split('|').collect();
-        let [id, state, code, started, ended] = fields[..] else { continue };
+        let [id, state, code, started, ended, on] = fields[..] else { continue };
         // It may say by whom: `CANCELLED by 1000`.
         let state = state.split(' ').next().unwrap_or_default().to_owned();
         let mut code = code.split(':').map(|part| part.parse::<i32>().unwrap_or(0));
@@ -531,6 +537,8 @@ pub fn ends(text: &str) -> Vec<SlurmJob> {
             exit_code: signal.map(|signal| 128 + signal).or(code),
             started: started.parse().ok(),
             ended: ended.parse().ok(),
+            // One that never ran has `None assigned`.
+            on: words::nodes(on).filter(|_| on != "None assigned").unwrap_or_default(),
             ..SlurmJob::default()
         });
     }

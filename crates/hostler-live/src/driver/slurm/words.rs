@@ -107,38 +107,50 @@ pub fn tasks(text: &str) -> Option<(Vec<u32>, Option<u32>)> {
     Some((tasks, most.filter(|most| *most > 0)))
 }
 
-/// GPUs in a list of what there is besides cores, as in `gres:gpu:v100:2`, `gpu:8(S:0-1)` or
-/// `gres/gpu:a100=4`. Other things in it are left out; several models are a fault, as are parts of
-/// a GPU.
+/// GPUs in what a job asks for, as in `gres:gpu:v100:2` or `gres/gpu:a100=4`. Other things in it
+/// are left out; several models are a fault, as are parts of a GPU.
 pub fn gpus(list: &str) -> Result<Gpus, String> {
+    let part = things(list).map(|(kind, _)| kind).find(|kind| PARTS.contains(kind));
+    match part {
+        Some(part) => Err(format!("parts of a GPU (`{part}`) are not placed by Hostler")),
+        None => whole_gpus(list),
+    }
+}
+
+/// GPUs that a node has, as in `gpu:v100:8(S:0-1),shard:v100:32`. How Slurm may cut them up is no
+/// business of those who want whole ones.
+pub fn whole_gpus(list: &str) -> Result<Gpus, String> {
     let mut found = Gpus::default();
-    for word in split_outside(list, ',') {
-        let word = word.strip_prefix("gres:").or(word.strip_prefix("gres/")).unwrap_or(word);
-        let word = word.split('(').next().unwrap_or_default();
-        let mut fields = word.split([':', '=']);
-        match fields.next() {
-            Some("gpu") => {}
-            Some(part @ ("shard" | "mps")) => {
-                return Err(format!("parts of a GPU (`{part}`) are not placed by Hostler"));
-            }
-            Some(_) | None => continue,
-        }
-        let fields: Vec<&str> = fields.collect();
+    for (_, fields) in things(list).filter(|(kind, _)| *kind == "gpu") {
         let (model, count) = match fields[..] {
             [] => (None, "1"),
             [one] if one.parse::<u32>().is_ok() => (None, one),
             [model] => (Some(model), "1"),
             [model, count, ..] => (Some(model), count),
         };
-        let count = count.parse().map_err(|_| format!("`{list}` is no number of GPUs"))?;
+        let fault = || format!("`{}` is no number of GPUs", sentence(list));
+        let count = count.parse().map_err(|_| fault())?;
         let other = found.model.as_deref().is_some_and(|known| Some(known) != model);
         if found.count > 0 && (other || found.model.is_none() != model.is_none()) {
-            return Err(format!("GPUs of several models at once: `{list}`"));
+            return Err(format!("GPUs of several models at once: `{}`", sentence(list)));
         }
         found.count = found.count.saturating_add(count);
         found.model = model.map(str::to_owned);
     }
     Ok(found)
+}
+
+/// What stands for a part of a GPU.
+const PARTS: [&str; 2] = ["shard", "mps"];
+
+/// What a list holds besides cores: of which kind, and what is said of it.
+fn things(list: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    split_outside(list, ',').into_iter().map(|word| {
+        let word = word.strip_prefix("gres:").or(word.strip_prefix("gres/")).unwrap_or(word);
+        let word = word.split('(').next().unwrap_or_default();
+        let mut fields = word.split([':', '=']);
+        (fields.next().unwrap_or_default(), fields.collect())
+    })
 }
 
 /// GPUs among what was given to a job, as in `cpu=2,gres/gpu=2,gres/gpu:p100=2`: the sum stands
@@ -237,7 +249,18 @@ mod tests {
         }
         assert!(gpus("gpu:v100:4,gpu:a100:4").unwrap_err().contains("several models"));
         assert!(gpus("gres:shard:2").unwrap_err().contains("parts of a GPU"));
+        assert!(gpus("gpu:v100:1,mps:50").unwrap_err().contains("parts of a GPU"));
         assert!(gpus("gpu:v100:many").is_err());
+    }
+
+    #[test]
+    fn a_node_whose_gpus_may_be_cut_up_has_whole_ones() {
+        let of = |count, model: &str| Ok(Gpus { count, model: Some(model.to_owned()) });
+        assert_eq!(whole_gpus("gpu:v100:8(S:0-1),shard:v100:32(S:0-1)"), of(8, "v100"));
+        assert_eq!(whole_gpus("gpu:a100:4,mps:400"), of(4, "a100"));
+        assert_eq!(whole_gpus("shard:4"), Ok(Gpus::default()));
+        let cut = "gpu:a100_1g.5gb:2,gpu:a100_3g.20gb:1";
+        assert!(whole_gpus(cut).unwrap_err().contains("several models"));
     }
 
     #[test]

@@ -182,6 +182,12 @@ fn lines(settings: &SlurmSettings, config: &Config, nodes: &str) -> String {
     format!(
         "# slurm.conf: the waiting room of Hostler, with the nodes of partition `{run}`.\n\
          PartitionName={room} Nodes={nodes} State=DOWN MaxTime=INFINITE\n\
+         # In the place of sched/backfill; read this first. It holds for ALL partitions of the\n\
+         # cluster, not for `{run}` alone. In each of them Slurm then starts jobs in the order of\n\
+         # their priorities, and nobody goes past the first that has no room: small jobs no longer\n\
+         # fill the gaps before large ones, so others may wait longer. Heterogeneous jobs are\n\
+         # refused everywhere. Where people count on other partitions, that has to be weighed\n\
+         # first. Backfill beside Hostler was not tried.\n\
          SchedulerType=sched/builtin\n\
          SchedulerParameters={parameters}\n\
          AuthInfo={auth}\n\

@@ -76,15 +76,43 @@ pub async fn run(args: &SlurmWhatif, registry: &Registry) -> Result<()> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Time::from_secs(since.as_secs());
     let seen = glance(settings, memory, &nodes, &jobs, now)?;
+    let left_out = LeftOut::of(&nodes, &partition);
     if seen.nodes == 0 {
-        bail!("no node of partition `{partition}` can be simulated; name another: --partition");
+        let why = left_out.words().map_or(String::new(), |words| format!(": {words}"));
+        bail!(
+            "no node of partition `{partition}` can be simulated{why}; name another: --partition"
+        );
     }
     let mut starts = Vec::new();
     for text in &args.policies {
         let chosen = Chosen::parse(registry, text)?;
         starts.push((text.clone(), played_on(&seen, &chosen)?));
     }
-    show(args, &partition, &seen, &starts, past.as_ref())
+    show(args, &partition, (&seen, &left_out), &starts, past.as_ref())
+}
+
+/// Nodes of a partition of which it cannot be told what they have.
+struct LeftOut {
+    count: usize,
+    all: usize,
+    /// What is wrong with the first.
+    fault: String,
+}
+
+impl LeftOut {
+    fn of(nodes: &[SlurmNode], partition: &str) -> LeftOut {
+        let is_mine = |node: &&SlurmNode| node.partitions.iter().any(|name| name == partition);
+        let mine: Vec<&SlurmNode> = nodes.iter().filter(is_mine).collect();
+        let mut faults = mine.iter().filter_map(|node| node.gpus.as_ref().err());
+        let fault = faults.next().cloned();
+        let count = faults.count() + usize::from(fault.is_some());
+        LeftOut { count, all: mine.len(), fault: fault.unwrap_or_default() }
+    }
+
+    fn words(&self) -> Option<String> {
+        let LeftOut { count, all, fault } = self;
+        (*count > 0).then(|| format!("{count} of {all} nodes are left out: {fault}"))
+    }
 }
 
 /// The partition with the most jobs, and of those with as many the one with the most nodes.
@@ -143,7 +171,7 @@ fn played_on(seen: &Glance, chosen: &Chosen) -> Result<StartsIn> {
 fn show(
     args: &SlurmWhatif,
     partition: &str,
-    seen: &Glance,
+    (seen, left_out): (&Glance, &LeftOut),
     starts: &[(String, StartsIn)],
     past: Option<&Past>,
 ) -> Result<()> {
@@ -165,11 +193,15 @@ fn show(
                         "reason": job.reason })
             })
             .collect();
-        let mut page = json!({ "partition": partition, "jobs": rows });
+        let mut page = json!({ "partition": partition, "jobs": rows,
+                               "nodes_left_out": left_out.count });
         if let Some(past) = past {
             page["past"] = json!(past);
         }
         return Ok(print(format_args!("{page}"))?);
+    }
+    if let Some(words) = left_out.words() {
+        say(words);
     }
     let running = seen.jobs.len() - waiting.len();
     print(format_args!(

@@ -65,6 +65,8 @@ fn elements_of_an_array_that_wait_together_are_told_apart() {
          "array_max_tasks": 2, "job_state": "COMPLETED", "end_time": 9}]}"#;
     let names = jobs(text).unwrap().into_iter().map(|job| job.name_there).collect::<Vec<_>>();
     assert_eq!(names, ["3_1", "3_3", "3_4", "3_2"]);
+    let together = jobs(text).unwrap().into_iter().map(|job| job.together).collect::<Vec<_>>();
+    assert_eq!((together[2].as_deref(), &together[3]), (Some("3_[1,3-4]"), &None));
 }
 
 #[test]
@@ -181,6 +183,12 @@ fn whole_nodes_are_asked_for_in_either_field() {
 }
 
 #[test]
+fn what_users_write_is_shown_on_one_line() {
+    let job = listing(r#""features": "a\nb\u001b[2Jc""#);
+    assert_eq!(job.beyond, "it asks for `--constraint=b[2Jc`");
+}
+
+#[test]
 fn what_is_asked_for_each_gpu_and_where_gpus_are_is_read() {
     let job = listing(
         r#""memory_per_cpu": 100, "memory_per_tres": "gres:gpu:150", "max_nodes": 3,
@@ -207,9 +215,11 @@ fn looks_and_accounts_are_read_line_by_line() {
     assert_eq!((briefs[0].name_there.as_str(), briefs[0].priority), ("13_4", 0));
     assert_eq!((briefs[0].reason.as_str(), briefs[0].started), ("JobHeldUser", None));
     assert_eq!((briefs[1].on.join(" ").as_str(), briefs[1].stands), ("m1 m2", Stands::Runs));
-    let text = "5|CANCELLED by 1000|0:15|1795037015|1795037016\n5|COMPLETED|0:0|1795037020|1795037030\n\
-                6|FAILED|3:0|1795037015|1795037016\n";
+    let text = "5|CANCELLED by 1000|0:15|1795037015|1795037016|m1\n\
+                5|COMPLETED|0:0|1795037020|1795037030|m[1-2]\n\
+                6|FAILED|3:0|1795037015|1795037016|None assigned\n";
     let ends = ends(text);
     assert_eq!((ends.len(), ends[0].stands), (2, Stands::Over(End::Finished)));
+    assert_eq!((ends[0].on.join(" ").as_str(), ends[1].on.len()), ("m1 m2", 0));
     assert_eq!((ends[1].exit_code, ends[1].ended), (Some(3), Some(1_795_037_016)));
 }
