@@ -87,14 +87,16 @@ impl Story {
         }
     }
 
-    /// From now on jobs give way to shorter ones.
+    /// From now on jobs give way to shorter ones, and some end while that is on its way.
     fn preempt(&self) {
+        self.door.takes(Duration::from_millis(600));
         // It may just be starting.
         wait_for("the policy", || self.cluster.run(&["policy", "set", "srtf"]).ok());
     }
 
     /// Waits until Slurm has nothing left of what was submitted.
     fn until_over(&mut self) {
+        self.door.takes(Duration::ZERO);
         if let Some(name) = self.dead.take() {
             self.lab.start_node(&name);
         }
