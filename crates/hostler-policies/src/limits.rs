@@ -17,6 +17,18 @@ pub const KNOWN_SIZES_MAX: usize = 128;
 /// has cost a thousandth of that.
 pub const FIRST_LOOK_PART: u64 = 1024;
 
+/// Parts of the time to come for which a calendar knows the most that is free on each node: so many
+/// that few nodes have room in one of them, so few that to go through them costs less than to look
+/// at the nodes.
+pub const CALENDAR_PARTS: usize = 64;
+
+/// Times that tell where these parts begin: some tens for each.
+pub const PART_SAMPLES_MAX: usize = 1 << 12;
+
+/// Changes for which these parts are kept at least: to make them anew costs as much as some tens of
+/// searches.
+pub const PARTS_KEPT_MIN: usize = 1 << 10;
+
 /// Nodes times tasks of a gang that are weighed against each other when it is divided among nodes:
 /// some milliseconds.
 pub const SEATINGS_MAX: usize = 1 << 20;

@@ -38,6 +38,15 @@ pub(super) fn beside(
     placed.ok()
 }
 
+/// Whether a job that finds no place beside the head tells that no other does that asks for as many
+/// cores and as much memory or more, and else for the same: all divisions of its tasks were
+/// weighed. Which devices of a node it gets depends on neither.
+pub(super) fn divides_alike(room: &HeadRoom<'_>, free: &Capacity, spec: &JobSpec) -> bool {
+    let [gang] = &*spec.gangs else { return false };
+    let seatings = free.node_count().saturating_mul(gang.count as usize);
+    room.is_counted() && (gang.count == 1 || seatings <= SEATINGS_MAX)
+}
+
 /// Books one role where the head still fits.
 fn harmless(room: &mut HeadRoom<'_>, free: &Capacity, at: u32, gang: &Gang) -> Option<Vec<Part>> {
     let seats = seats(free, gang);

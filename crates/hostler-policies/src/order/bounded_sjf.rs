@@ -22,13 +22,12 @@
 //! Looks at one waiting job of each kind that may fit; what running jobs hold is counted as they
 //! come and go.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use hostler_core::admit::EmptyCluster;
 use hostler_core::capacity::{Capacity, Overlay};
 use hostler_core::id::JobId;
-use hostler_core::job::{Job, Locality};
+use hostler_core::job::{Demand, Job, Locality};
 use hostler_core::pipeline::{Backlog, Rank, ShareRule};
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Policy, PolicyDef, Wake};
@@ -38,7 +37,8 @@ use hostler_core::stage::{Order, Place, place_job};
 use hostler_core::units::Span;
 use hostler_core::view::View;
 
-use super::gap_queues::{GapQueues, Kind};
+use super::candidates::Candidate;
+use super::gap_queues::{GapQueues, mem_of};
 use super::holders::Holders;
 use super::outlook::{explain, explain_no_capacity};
 use super::rank::key_of;
@@ -114,6 +114,13 @@ impl Allowance {
         Allowance { oldest: Some(oldest), classes, left }
     }
 
+    /// Whether enough is left for so many tasks of some job other than the oldest.
+    fn allows_tasks(&self, demand: &Demand, tasks: u32, holders: &Holders) -> bool {
+        let asked = u64::from(tasks) * u64::from(demand.gpu.0);
+        let enough = self.left > 0 && asked <= self.left;
+        enough || self.oldest.is_none() || !holders.serve_tasks(&self.classes, demand)
+    }
+
     /// What a job takes of what others may take.
     fn takes(&self, job: &Job, holders: &Holders) -> u64 {
         if self.would_overtake(job, holders) { job.spec.gpu_milli() } else { 0 }
@@ -147,7 +154,7 @@ impl Policy for BoundedSjf {
             self.empty_cluster.admits(view, plan, *id, spec, &*self.place)
         });
         let mut oldest = None;
-        if self.queues.heads(FIRST).next().is_some() {
+        if !self.queues.is_hopeless() {
             let mut allowance = self.start_oldest(view, plan);
             self.start_shortest(view, &mut allowance, plan);
             oldest = allowance.oldest;
@@ -177,8 +184,8 @@ impl BoundedSjf {
         for oldest in view.pending().iter().copied().take(LOOKED_AT_MAX) {
             let job = waiting(view, oldest);
             let rank = (self.order.key(view, job), oldest);
-            let kind = self.queues.kind(rank);
-            if plan.has_job(oldest) || kind.is_some_and(|kind| set_aside.contains(kind)) {
+            let kind = self.queues.kind(rank).map(|kind| (kind.clone(), mem_of(&job.spec)));
+            if plan.has_job(oldest) || kind.as_ref().is_some_and(|kind| set_aside.contains(kind)) {
                 continue;
             }
             let classes = self.holders.serving(&job.spec);
@@ -208,7 +215,7 @@ impl BoundedSjf {
                 return Allowance::of(oldest, classes, 0);
             }
             // Nodes that it needs are down or kept for others; so it is with all of its kind.
-            set_aside.extend(self.queues.kind(rank).cloned());
+            set_aside.extend(kind);
         }
         Allowance { oldest: None, classes: Vec::new(), left: u64::MAX }
     }
@@ -256,38 +263,40 @@ impl BoundedSjf {
         })
     }
 
-    /// The heads of kinds that may start one of their jobs.
-    fn heads(
-        &self,
-        view: &View<'_>,
-        allowance: &Allowance,
-        plan: &Plan<'_>,
-    ) -> Vec<Reverse<(Rank, Kind)>> {
-        let head = |(rank, kind): (Rank, &Kind)| Reverse((rank, kind.clone()));
-        let may_start = |(rank, _): &(Rank, &Kind)| {
-            allowance.allows(waiting(view, rank.1), &self.holders) || plan.has_job(rank.1)
-        };
-        self.queues.heads(FIRST).filter(may_start).map(head).collect()
-    }
-
     /// Starts others by rank, as far as they may.
     fn start_shortest(&mut self, view: &View<'_>, allowance: &mut Allowance, plan: &mut Plan<'_>) {
-        let mut heap = BinaryHeap::from(self.heads(view, allowance, plan));
-        while let Some(Reverse((rank, kind))) = heap.pop() {
+        let may_start =
+            |demand: &Demand, tasks| allowance.allows_tasks(demand, tasks, &self.holders);
+        let mut candidates = self.queues.candidates_among(FIRST, may_start);
+        // It may start whoever else may not.
+        let oldest = allowance.oldest.and_then(|oldest| self.alone(view, oldest));
+        oldest.into_iter().for_each(|oldest| candidates.push(oldest));
+        while let Some(mut candidate) = candidates.pop(&self.queues) {
+            let rank = candidate.rank;
             let job = waiting(view, rank.1);
             if !plan.has_job(rank.1) {
-                // All of a kind ask for the same.
+                // All of a kind ask for as many GPUs.
                 if !allowance.allows(job, &self.holders) {
                     continue;
                 }
-                let placed = self.queues.place(&*self.place, plan, rank, &job.spec);
-                let Some(placement) = placed else { continue };
-                plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
-                allowance.left -= allowance.takes(job, &self.holders);
+                match self.queues.place(&*self.place, plan, rank, &job.spec) {
+                    Some(placement) => {
+                        plan.start(rank.1, placement).expect("a waiting job starts on free nodes");
+                        allowance.left -= allowance.takes(job, &self.holders);
+                    }
+                    None => candidates.does_not_fit(&mut candidate, &job.spec),
+                }
             }
-            let next = self.queues.line(&kind).after(rank);
-            heap.extend(next.map(|next| Reverse((next, kind))));
+            if !candidate.is_alone() {
+                candidates.go_on(&self.queues, candidate);
+            }
         }
+    }
+
+    /// A job that is looked at by itself.
+    fn alone(&self, view: &View<'_>, id: JobId) -> Option<Candidate> {
+        let rank = (self.order.key(view, waiting(view, id)), id);
+        self.queues.kind(rank).map(|kind| Candidate::alone(rank, kind.clone()))
     }
 }
 

@@ -41,9 +41,6 @@
 //! Where they do not any more, because a job ended early or late, they are worked out anew, as far
 //! as somebody behind could start now. A reservation is a plan, not a promise.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use hostler_core::admit::EmptyCluster;
 use hostler_core::id::JobId;
 use hostler_core::job::Job;
@@ -61,7 +58,7 @@ use hostler_core::view::View;
 use super::agenda::Agenda;
 use super::choices::choices;
 use super::fifo::BySubmission;
-use super::gap_queues::{GapQueues, Kind};
+use super::gap_queues::GapQueues;
 use super::outlook::explain_no_capacity;
 use crate::limits::PLACED_AHEAD_MAX;
 use crate::place::first_fit::FirstFit;
@@ -199,13 +196,15 @@ impl ConservativeBackfill {
     /// have to be known.
     fn look_further(&mut self, view: &View<'_>, plan: &mut Plan<'_>) {
         let Some(last) = self.agenda.last() else { return };
-        let heads = self.queues.heads(last).map(|(rank, kind)| Reverse((rank, kind.clone())));
-        let mut heap: BinaryHeap<Reverse<(Rank, Kind)>> = heads.collect();
-        while let Some(Reverse((rank, kind))) = heap.pop() {
+        let mut candidates = self.queues.candidates(last);
+        while let Some(mut candidate) = candidates.pop(&self.queues) {
+            let rank = candidate.rank;
             let job = waiting(view, rank.1);
             let one_role = job.spec.gangs.len() == 1;
-            // Where one role does not fit now, no other job of its kind does.
+            // Where one role does not fit now, nor does another that asks for as much.
             if one_role && self.queues.place(&FirstFit, plan, rank, &job.spec).is_none() {
+                candidates.does_not_fit(&mut candidate, &job.spec);
+                candidates.go_on(&self.queues, candidate);
                 continue;
             }
             let mut starts = plan.has_job(rank.1);
@@ -218,13 +217,13 @@ impl ConservativeBackfill {
                 }
                 starts = self.place(view, plan, rank);
             }
-            let line = self.queues.line(&kind);
-            // Nor do others that run as long, unless they are divided into roles another way then.
-            let next = match starts || !one_role {
-                true => line.after(rank),
-                false => line.short_after(rank, shorter_than(view, job)),
-            };
-            heap.extend(next.map(|next| Reverse((next, kind))));
+            // Nor do others that ask for as much and run as long, unless they are divided into
+            // roles another way then.
+            if !starts && one_role {
+                let longer = longest_run(view, job);
+                candidates.rule_out(&mut candidate, &job.spec, u32::MAX, longer);
+            }
+            candidates.go_on(&self.queues, candidate);
         }
     }
 
@@ -262,8 +261,8 @@ fn waiting<'a>(view: &View<'a>, id: JobId) -> &'a Job {
     view.job(id).expect("a waiting job is not over")
 }
 
-/// The longest time that is less than a job is believed to run, wherever it is placed.
-fn shorter_than(view: &View<'_>, job: &Job) -> Span {
+/// How long a job is believed to run at most, wherever it is placed.
+fn longest_run(view: &View<'_>, job: &Job) -> Span {
     let runs = choices(view, job).into_iter().map(|choice| choice.run.unwrap_or(Span::MAX));
-    Span(runs.max().unwrap_or_default().0.saturating_sub(1))
+    runs.max().unwrap_or(Span::MAX)
 }

@@ -21,9 +21,6 @@
 //! Never preempts. Remembers what asks for what, and which of it fits; the reservation is worked
 //! out anew at each question, and only when some job could make use of a gap.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use hostler_core::admit::EmptyCluster;
 use hostler_core::capacity::Capacity;
 use hostler_core::id::JobId;
@@ -39,9 +36,10 @@ use hostler_core::stage::{Order, Place};
 use hostler_core::units::Span;
 use hostler_core::view::View;
 
-use super::beside::beside;
+use super::beside::{beside, divides_alike};
+use super::candidates::{Candidate, Candidates};
 use super::fifo::BySubmission;
-use super::gap_queues::{GapQueues, Kind};
+use super::gap_queues::GapQueues;
 use super::outlook::{Started, believed_end, explain, explain_no_capacity};
 use super::shadow::{Scratch, Shadow};
 use crate::place::PlaceRule;
@@ -155,21 +153,19 @@ impl FifoBackfill {
         plan: &mut Plan<'_>,
     ) -> Option<Rank> {
         let mut last = self.depth.and_then(|depth| self.backlog.behind(head).nth(depth));
-        let heads = self.queues.heads(head).map(|(rank, kind)| (rank, kind.clone()));
-        let mut heap: BinaryHeap<Reverse<(Rank, Kind)>> = heads.map(Reverse).collect();
+        let mut candidates = self.queues.candidates(head);
         let (place, queues) = (&*self.place, &mut self.queues);
         let scratch = Some(&mut self.scratch);
         let mut gaps = Gaps { view, place, queues, head, started, scratch, shadow: None };
-        while let Some(Reverse((rank, kind))) = heap.pop() {
-            if last.is_some_and(|last| rank >= last) {
+        while let Some(mut candidate) = candidates.pop(gaps.queues) {
+            if last.is_some_and(|last| candidate.rank >= last) {
                 break;
             }
-            let Offered { next, started } = gaps.offer(plan, rank, &kind);
-            heap.extend(next.map(|next| Reverse((next, kind))));
-            if started {
+            if gaps.offer(plan, &mut candidates, &mut candidate) {
                 // Those that start do not count.
                 last = last.and_then(|last| self.backlog.behind(last).next());
             }
+            candidates.go_on(gaps.queues, candidate);
         }
         last
     }
@@ -202,14 +198,6 @@ fn waiting<'a>(view: &View<'a>, id: JobId) -> &'a Job {
     view.job(id).expect("a waiting job is not over")
 }
 
-/// What became of a job that could fill a gap.
-#[derive(Default)]
-struct Offered {
-    /// The next of its line that is worth a try.
-    next: Option<Rank>,
-    started: bool,
-}
-
 /// The search for jobs that fill gaps without delaying the head.
 struct Gaps<'a> {
     view: &'a View<'a>,
@@ -225,16 +213,23 @@ struct Gaps<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    /// Starts a job if it fits and does not delay the head.
-    fn offer(&mut self, plan: &mut Plan<'_>, rank: Rank, kind: &Kind) -> Offered {
+    /// Starts a job if it fits and does not delay the head; whether it did.
+    fn offer(
+        &mut self,
+        plan: &mut Plan<'_>,
+        candidates: &mut Candidates,
+        candidate: &mut Candidate,
+    ) -> bool {
+        let rank = candidate.rank;
         if plan.has_job(rank.1) {
-            return Offered { next: self.queues.line(kind).after(rank), started: false };
+            return false;
         }
         let job = waiting(self.view, rank.1);
         let Some(wanted) = self.queues.place(self.place, plan, rank, &job.spec) else {
-            return Offered::default();
+            candidates.does_not_fit(candidate, &job.spec);
+            return false;
         };
-        let now = self.view.now();
+        let (now, reserved) = (self.view.now(), self.head.1);
         let end = believed_end(self.view, job, &wanted, now);
         let shadow = self.look_ahead(plan.free());
         let placement = if shadow.falls_before(end, plan.free()) {
@@ -243,16 +238,19 @@ impl<'a> Gaps<'a> {
             shadow.room.ignore(plan.free(), &wanted);
             Some(wanted)
         };
-        let start = shadow.at;
         let Some(placement) = placement else {
-            explain(plan, job, Reason::WouldDelay { reserved: self.head.1 });
-            // Nor would others that ask for the same, unless they are over by then.
-            let most = start.map_or(Span(u64::MAX), |start| start.since(now));
-            let next = self.queues.line(kind).short_after(rank, most);
-            return Offered { next, started: false };
+            explain(plan, job, Reason::WouldDelay { reserved });
+            // Nor would others that ask for as much, unless they are over by then.
+            let Some(start) = shadow.at else { return false };
+            let too_long = start.since(now) + Span(1);
+            match divides_alike(&shadow.room, plan.free(), &job.spec) {
+                true => candidates.rule_out(candidate, &job.spec, 0, too_long),
+                false => candidate.rule_out_alike(&job.spec, too_long),
+            }
+            return false;
         };
         plan.start(job.id, placement).expect("a waiting job starts on free nodes");
-        Offered { next: self.queues.line(kind).after(rank), started: true }
+        true
     }
 
     /// Jobs that start behind the head are in its reservation or gone by then, so the look ahead

@@ -1,5 +1,5 @@
-//! Waiting jobs by what they ask for and by how long they run at least: who may fill a gap is found
-//! without a look at all who wait. No policy of its own.
+//! Waiting jobs by what they ask for, by memory and by how long they run at least: who may fill a
+//! gap is found without a look at all who wait. No policy of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,20 +9,31 @@ use hostler_core::job::{Demand, Job, JobSpec};
 use hostler_core::pipeline::{BacklogChanges, Rank};
 use hostler_core::placement::Placement;
 use hostler_core::plan::Plan;
-use hostler_core::shapes::Shapes;
+use hostler_core::shapes::{Shape, Shapes};
 use hostler_core::stage::{Place, may_fit, place_job};
-use hostler_core::units::{Mib, Rate, Span};
+use hostler_core::units::{Mib, Milli, Rate, Span};
 use hostler_core::view::View;
 
-use super::line::Line;
+use super::candidates::{Candidate, Candidates};
+use super::line::{Entry, Line, RuledOut};
 
-/// Jobs that ask for the very same.
+/// Jobs that ask for the same, but for memory where they have one role.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// One role: its shape, tasks and memory.
-    One { shape: usize, count: u32, mem: Mib },
+    /// One role: its shape and tasks.
+    One { shape: usize, count: u32 },
     /// Several roles.
     Roles(Arc<[(Demand, u32)]>),
+}
+
+impl Kind {
+    /// Tasks that start together.
+    fn tasks(&self) -> u32 {
+        match self {
+            Kind::One { count, .. } => *count,
+            Kind::Roles(roles) => roles.iter().map(|(_, count)| count).sum(),
+        }
+    }
 }
 
 /// Lines of jobs that ask for the same.
@@ -31,9 +42,8 @@ pub(super) struct GapQueues {
     /// How many tasks of each shape fit at most.
     shapes: Shapes<(), Rank>,
     lines: BTreeMap<Kind, Line>,
-    /// Shapes of which the smallest job may fit, and some of which it does not any more: bounds
-    /// rise only where something is freed, and those shapes are listed.
-    hopeful: BTreeSet<usize>,
+    /// Shapes of which the smallest job may fit, by what they ask for besides sizes.
+    hopeful: BTreeMap<Demand, BTreeSet<usize>>,
     /// Where each job is.
     kinds: BTreeMap<Rank, Kind>,
 }
@@ -48,20 +58,34 @@ impl GapQueues {
         for rank in &news.came {
             let job = view.job(rank.1).expect("a waiting job is not over");
             let kind = self.kind_of(*rank, &job.spec);
-            self.lines.entry(kind.clone()).or_default().insert(*rank, least_run(view, job));
+            self.lines.entry(kind.clone()).or_default().insert(entry(view, *rank, job));
             self.kinds.insert(*rank, kind);
         }
         for rank in &news.stayed {
             let line = self.kinds.get(rank).and_then(|kind| self.lines.get_mut(kind));
             if let (Some(line), Some(job)) = (line, view.job(rank.1)) {
                 line.remove(*rank);
-                line.insert(*rank, least_run(view, job));
+                line.insert(entry(view, *rank, job));
             }
         }
         self.shapes.freed(free, &news.freed, |(), _| true);
-        self.hopeful.extend(self.shapes.take_listed());
-        let shapes = &self.shapes;
-        self.hopeful.retain(|shape| shapes.get(*shape).is_hopeful());
+        for shape in self.shapes.take_listed() {
+            self.look_at(shape);
+        }
+    }
+
+    /// Notes whether the smallest job of a shape may fit.
+    fn look_at(&mut self, id: usize) {
+        let shape = self.shapes.get(id);
+        let family = family_of(&shape.least);
+        if shape.is_hopeful() {
+            self.hopeful.entry(family).or_default().insert(id);
+        } else if let Some(shapes) = self.hopeful.get_mut(&family) {
+            shapes.remove(&id);
+            if shapes.is_empty() {
+                self.hopeful.remove(&family);
+            }
+        }
     }
 
     fn kind_of(&mut self, rank: Rank, spec: &JobSpec) -> Kind {
@@ -69,7 +93,7 @@ impl GapQueues {
             [gang] => {
                 let shape = self.shapes.add(gang, (), rank);
                 self.shapes.list(shape);
-                Kind::One { shape, count: gang.count, mem: gang.demand.mem }
+                Kind::One { shape, count: gang.count }
             }
             gangs => {
                 Kind::Roles(gangs.iter().map(|gang| (gang.demand.clone(), gang.count)).collect())
@@ -85,26 +109,63 @@ impl GapQueues {
                 self.lines.remove(&kind);
             }
         }
-        if let [gang] = &*spec.gangs {
+        if let ([gang], Kind::One { shape, .. }) = (&*spec.gangs, kind) {
             self.shapes.remove(gang, (), rank);
+            self.look_at(shape);
         }
     }
 
-    /// The first job after a rank of each kind that may fit.
-    pub(super) fn heads(&self, after: Rank) -> impl Iterator<Item = (Rank, &Kind)> {
-        let of_shape = |shape: &usize| {
-            let (shape, bound) = (*shape, self.shapes.get(*shape).bound);
-            let least = Kind::One { shape, count: 0, mem: Mib(0) };
-            let most = Kind::One { shape, count: bound, mem: Mib(u32::MAX) };
-            self.lines.range(least..=most)
-        };
-        let with_roles = self.lines.range(Kind::Roles(Arc::default())..);
-        let lines = self.hopeful.iter().flat_map(of_shape).chain(with_roles);
-        lines.filter_map(move |(kind, line)| Some((line.after(after)?, kind)))
+    /// All after a rank that may fit.
+    pub(super) fn candidates(&self, after: Rank) -> Candidates {
+        self.candidates_among(after, |_, _| true)
     }
 
-    pub(super) fn line(&self, kind: &Kind) -> &Line {
-        &self.lines[kind]
+    /// The same of those kinds that may start by their GPUs, cores and tasks: whoever may not with
+    /// one task may not with more.
+    pub(super) fn candidates_among(
+        &self,
+        after: Rank,
+        may_start: impl Fn(&Demand, u32) -> bool,
+    ) -> Candidates {
+        let mut candidates = Vec::new();
+        let hopeful = self.hopeful.iter().enumerate();
+        for (family, (demand, shapes)) in hopeful.filter(|(_, (demand, _))| may_start(demand, 1)) {
+            for &shape in shapes {
+                let Shape { bound, least, .. } = self.shapes.get(shape);
+                let (first, last) =
+                    (Kind::One { shape, count: 0 }, Kind::One { shape, count: *bound });
+                let lines = self.lines.range(first..=last);
+                let able = lines.filter(|(kind, _)| may_start(demand, kind.tasks()));
+                let heads =
+                    able.filter_map(|(kind, line)| Some((kind, line.next(after, false, &[])?)));
+                candidates.extend(heads.map(|(kind, rank)| {
+                    Candidate::new(rank, kind.clone(), Some((family, least.cpu)))
+                }));
+            }
+        }
+        let with_roles = self.lines.range(Kind::Roles(Arc::default())..);
+        let heads =
+            with_roles.filter_map(|(kind, line)| Some((kind, line.next(after, false, &[])?)));
+        candidates.extend(heads.map(|(kind, rank)| Candidate::new(rank, kind.clone(), None)));
+        candidates.into_iter().collect()
+    }
+
+    /// Whether nobody waits who may fit.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.hopeful.is_empty() && self.lines.range(Kind::Roles(Arc::default())..).next().is_none()
+    }
+
+    /// The next job of a kind after one that was looked at, or from it on, of those that are not
+    /// ruled out.
+    pub(super) fn next(
+        &self,
+        kind: &Kind,
+        rank: Rank,
+        itself: bool,
+        ruled_out: &[RuledOut],
+    ) -> Option<Rank> {
+        let line = self.lines.get(kind).filter(|_| self.has_hope(kind))?;
+        line.next(rank, itself, ruled_out)
     }
 
     /// What a waiting job asks for.
@@ -114,9 +175,13 @@ impl GapQueues {
 
     /// Whether nothing is known against a job.
     pub(super) fn may_fit(&self, rank: Rank) -> bool {
-        match self.kinds.get(&rank) {
-            Some(Kind::One { shape, count, .. }) => self.shapes.get(*shape).bound >= *count,
-            Some(Kind::Roles(_)) | None => true,
+        self.kinds.get(&rank).is_none_or(|kind| self.has_hope(kind))
+    }
+
+    fn has_hope(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::One { shape, count } => self.shapes.get(*shape).bound >= *count,
+            Kind::Roles(_) => true,
         }
     }
 
@@ -128,24 +193,56 @@ impl GapQueues {
         rank: Rank,
         spec: &JobSpec,
     ) -> Option<Placement> {
-        let Some(Kind::One { shape, count, .. }) = self.kinds.get(&rank) else {
+        let Some(Kind::One { shape, count }) = self.kinds.get(&rank) else {
             return may_fit(plan.free(), spec).then(|| place_job(place, plan, spec).ok()).flatten();
         };
-        let shape = self.shapes.get_mut(*shape);
+        let (id, count) = (*shape, *count);
+        let placed = self.place_one(place, plan, (id, count), spec);
+        if !self.shapes.get(id).is_hopeful() {
+            self.look_at(id);
+        }
+        placed
+    }
+
+    fn place_one(
+        &mut self,
+        place: &dyn Place,
+        plan: &mut Plan<'_>,
+        (shape, count): (usize, u32),
+        spec: &JobSpec,
+    ) -> Option<Placement> {
+        let shape = self.shapes.get_mut(shape);
         shape.bound = shape.bound.min(plan.free().slots_bound(&shape.least));
-        if shape.bound < *count {
+        if shape.bound < count {
             return None;
         }
         let short = match place_job(place, plan, spec) {
             Ok(placement) => return Some(placement),
             Err(short) if spec.gangs[0].demand.mem == shape.least.mem => Some(short),
             // Memory alone may be in the way: others of the shape ask for less.
-            Err(_) => place.choose(plan.free(), 0, &shape.least, *count).err(),
+            Err(_) => place.choose(plan.free(), 0, &shape.least, count).err(),
         };
         if let Some(short) = short {
             shape.bound = short.fit;
         }
         None
+    }
+}
+
+/// What a task asks for besides sizes.
+fn family_of(demand: &Demand) -> Demand {
+    Demand { cpu: Milli(0), mem: Mib(0), ..demand.clone() }
+}
+
+fn entry(view: &View<'_>, rank: Rank, job: &Job) -> Entry {
+    Entry { rank, mem: mem_of(&job.spec), run: least_run(view, job) }
+}
+
+/// Memory by which jobs of a kind differ: that of a task; of no meaning with several roles.
+pub(super) fn mem_of(spec: &JobSpec) -> Mib {
+    match &*spec.gangs {
+        [gang] => gang.demand.mem,
+        _ => Mib(0),
     }
 }
 

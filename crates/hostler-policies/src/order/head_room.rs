@@ -68,6 +68,11 @@ impl<'a> HeadRoom<'a> {
         }
     }
 
+    /// Whether room is counted by slots: who takes more then never leaves more.
+    pub(super) fn is_counted(&self) -> bool {
+        matches!(self, HeadRoom::Slots(_))
+    }
+
     /// Keeps what is free now on the nodes of a placement that starts and is over by then.
     pub(super) fn ignore(&mut self, free: &Capacity, placement: &Placement) {
         if let HeadRoom::Slots(slots) = self {

@@ -58,6 +58,11 @@ impl Holders {
         classes.any(|class| spec.gangs.iter().any(|gang| class.serves(&gang.demand)))
     }
 
+    /// Whether any of these classes could hold a task.
+    pub(super) fn serve_tasks(&self, classes: &[usize], demand: &Demand) -> bool {
+        classes.iter().any(|at| self.classes[*at].serves(demand))
+    }
+
     /// What a placement takes of each class, in thousandths of GPUs.
     pub(super) fn taken(&self, spec: &JobSpec, placement: &Placement) -> Box<[(usize, u64)]> {
         let mut taken: BTreeMap<usize, u64> = BTreeMap::new();

@@ -3,6 +3,7 @@
 mod agenda;
 mod beside;
 mod calendar;
+mod candidates;
 mod choices;
 mod gap_queues;
 mod head_room;

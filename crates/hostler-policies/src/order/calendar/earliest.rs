@@ -57,8 +57,9 @@ impl Calendar {
         let demand = need.demand;
         let least = if is_alone(need) { need.count } else { 1 };
         let (mut enough, mut sum, mut racks) = (false, 0, BTreeMap::new());
+        let when = (at, self.peaks.starts(need, at));
         self.accepted(demand, only, |nodes| {
-            let may_hold = |id: &&NodeId| self.may_hold(**id, demand, at, least);
+            let may_hold = |id: &&NodeId| self.may_hold(**id, need, when, least);
             enough = nodes.iter().filter(may_hold).any(|id| {
                 let slots = self.slots_at(*id, need, at, window);
                 match demand.locality {
@@ -93,6 +94,7 @@ impl Calendar {
         }
     }
 
+    /// Goes from one part of the time to come to the next: in most of them few nodes have room.
     fn earliest_on_one(
         &self,
         need: &Need<'_>,
@@ -100,15 +102,25 @@ impl Calendar {
         last: Time,
         scratch: &mut Scratch,
     ) -> Option<Time> {
-        let mut best = None;
-        let mut before = Some(last + Span(1)).filter(|before| *before > last);
-        for id in &scratch.able {
-            let node = &self.nodes[id.index()];
-            if let Some(at) = node.earliest(need, from, before, &mut scratch.window) {
-                (best, before) = (Some(at), Some(at));
+        let mut first = from;
+        let end = Some(last + Span(1)).filter(|end| *end > last);
+        loop {
+            let ends = self.peaks.ends(self.peaks.part_of(first));
+            let mut before = [ends, end].into_iter().flatten().min();
+            let mut best = None;
+            let starts = self.peaks.starts(need, first);
+            let may_hold = |id: &&NodeId| self.peaks.may_hold(starts, **id, need, need.count);
+            for id in scratch.able.iter().filter(may_hold) {
+                let node = &self.nodes[id.index()];
+                if let Some(at) = node.earliest(need, first, before, &mut scratch.window) {
+                    (best, before) = (Some(at), Some(at));
+                }
             }
+            if best.is_some() {
+                return best;
+            }
+            first = ends.filter(|ends| *ends <= last)?;
         }
-        best
     }
 
     /// Looks at longer and longer times, one after the other: most gangs find room soon.
@@ -119,13 +131,17 @@ impl Calendar {
         last: Time,
         scratch: &mut Scratch,
     ) -> Option<Time> {
-        let Scratch { window, able, changes } = scratch;
+        let Scratch { window, able, starts, changes } = scratch;
         let mut first = from;
         let mut length = Span(self.horizon.since(first).0 / FIRST_LOOK_PART + 1);
         loop {
             let after = Some(first + length).filter(|after| *after <= self.horizon);
             changes.clear();
-            for id in able.iter() {
+            self.peaks.starts_between(need, first, after, starts);
+            let may_hold = |id: &&NodeId| {
+                starts.iter().any(|starts| self.peaks.may_hold(*starts, **id, need, 1))
+            };
+            for id in able.iter().filter(may_hold) {
                 self.nodes[id.index()].slots_over_time(need, first, after, window, changes);
             }
             if let Some(at) = first_sum(need, changes) {
@@ -170,7 +186,7 @@ fn first_sum(need: &Need<'_>, changes: &mut [(Time, u32, i64)]) -> Option<Time> 
 
 impl NodeCalendar {
     /// The earliest time from `from` on, and before another, at which all tasks of a role fit.
-    fn earliest(
+    pub(super) fn earliest(
         &self,
         need: &Need<'_>,
         from: Time,
@@ -189,7 +205,7 @@ impl NodeCalendar {
                 if ahead > 0 && until.is_some_and(|until| step.at >= until) {
                     break;
                 }
-                if !step.may_hold(need.demand, need.count) {
+                if !step.free.may_hold(need.demand, need.count) {
                     first += ahead + 1;
                     continue 'starts;
                 }
@@ -229,7 +245,7 @@ impl NodeCalendar {
             }
             let next = steps.get(here + 1).map_or(Time::NEVER, |step| step.at);
             let next = after.map_or(next, |after| after.min(next));
-            if !steps[here].may_hold(need.demand, 1) {
+            if !steps[here].free.may_hold(need.demand, 1) {
                 note(at, 0);
                 continue;
             }

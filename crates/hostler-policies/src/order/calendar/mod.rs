@@ -8,6 +8,7 @@ mod bounds;
 mod earliest;
 mod empty;
 mod node;
+mod peaks;
 mod search;
 mod window;
 
@@ -21,7 +22,8 @@ use hostler_core::view::View;
 
 use bounds::Bounds;
 pub(super) use empty::FirstPlace;
-use node::{Glance, NodeCalendar, Open};
+use node::{Glance, Need, NodeCalendar, Open};
+use peaks::{Peaks, Starts};
 use search::Scratch;
 pub(super) use search::{Choice, Found};
 
@@ -38,6 +40,8 @@ pub(super) struct Calendar {
     now: Time,
     /// What is free now, by node: most nodes need no closer look.
     glances: Vec<Glance>,
+    /// The most that is free at other times: most nodes need no closer look then, either.
+    peaks: Peaks,
     bounds: Bounds,
     scratch: Scratch,
 }
@@ -74,7 +78,7 @@ impl Calendar {
     pub(super) fn look_at(&mut self, view: &View<'_>, free: &Capacity, id: NodeId) {
         let (open, divided) = now_open(view, free, id);
         self.nodes[id.index()].set_open(open, divided);
-        self.glance(id);
+        self.changed(id, Time::ZERO, None);
         self.bounds.clear();
     }
 
@@ -93,7 +97,7 @@ impl Calendar {
 
     fn book_part(&mut self, part: &Part, from: Time, until: Option<Time>) {
         self.nodes[part.node.index()].book(part, from, until);
-        self.glance(part.node);
+        self.changed(part.node, from, until);
         let ends = [Some(from), until].into_iter().flatten().filter(|at| *at < Time::NEVER);
         self.horizon = ends.fold(self.horizon, Time::max);
     }
@@ -110,7 +114,7 @@ impl Calendar {
     pub(super) fn undo(&mut self, placement: &Placement, from: Time, until: Option<Time>) {
         for part in &placement.parts {
             self.nodes[part.node.index()].release(part, from, until);
-            self.glance(part.node);
+            self.changed(part.node, from, until);
         }
     }
 
@@ -127,6 +131,12 @@ impl Calendar {
         }
     }
 
+    /// Something changed on a node from a time on until another, or for ever.
+    fn changed(&mut self, id: NodeId, from: Time, until: Option<Time>) {
+        self.glance(id);
+        self.peaks.note(&self.nodes[id.index()], from, until);
+    }
+
     fn glance(&mut self, id: NodeId) {
         self.glances[id.index()] = self.nodes[id.index()].glance(self.now);
     }
@@ -141,10 +151,18 @@ impl Calendar {
         });
     }
 
-    /// Whether a node may hold so many tasks of a demand at a time, as far as can be told at a
-    /// glance: most hold none.
-    fn may_hold(&self, id: NodeId, demand: &Demand, at: Time, tasks: u32) -> bool {
-        self.glances[id.index()].may_hold(at, demand, tasks) && self.admits(id, demand)
+    /// Whether a node may hold so many tasks of a role that starts at a time, as far as can be told
+    /// at a glance: most hold none.
+    fn may_hold(
+        &self,
+        id: NodeId,
+        need: &Need<'_>,
+        (at, starts): (Time, Starts),
+        tasks: u32,
+    ) -> bool {
+        self.glances[id.index()].may_hold(at, need.demand, tasks)
+            && self.peaks.may_hold(starts, id, need, tasks)
+            && self.admits(id, need.demand)
     }
 
     fn admits(&self, id: NodeId, demand: &Demand) -> bool {

@@ -48,6 +48,12 @@ impl Open {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) at: Time,
+    pub(super) free: Sizes,
+}
+
+/// How much is free, as far as can be told at a glance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
     pub(super) cpu: u32,
     pub(super) mem: u32,
     /// Devices that nobody holds a part of.
@@ -56,8 +62,28 @@ pub(super) struct Step {
     largest: u16,
 }
 
-impl Step {
-    /// Whether so many tasks may fit, as far as can be told at a glance.
+impl Sizes {
+    /// The most of each of two.
+    pub(super) fn most(self, other: Sizes) -> Sizes {
+        Sizes {
+            cpu: self.cpu.max(other.cpu),
+            mem: self.mem.max(other.mem),
+            whole: self.whole.max(other.whole),
+            largest: self.largest.max(other.largest),
+        }
+    }
+
+    /// The least of each of two.
+    pub(super) fn least(self, other: Sizes) -> Sizes {
+        Sizes {
+            cpu: self.cpu.min(other.cpu),
+            mem: self.mem.min(other.mem),
+            whole: self.whole.min(other.whole),
+            largest: self.largest.min(other.largest),
+        }
+    }
+
+    /// Whether so many tasks may fit.
     pub(super) fn may_hold(&self, demand: &Demand, tasks: u32) -> bool {
         let gpu = demand.gpu.0;
         let by_gpu = match gpu {
@@ -85,13 +111,13 @@ pub(super) struct Glance {
     pub(super) until: Time,
     /// Whether any job may be placed here that asks for nothing special.
     pub(super) open_to_all: bool,
-    step: Step,
+    free: Sizes,
 }
 
 impl Glance {
     /// Whether so many tasks may fit at a time, as far as can be told.
     pub(super) fn may_hold(&self, at: Time, demand: &Demand, tasks: u32) -> bool {
-        at >= self.until || self.step.may_hold(demand, tasks)
+        at >= self.until || self.free.may_hold(demand, tasks)
     }
 }
 
@@ -119,8 +145,7 @@ impl NodeCalendar {
     pub(super) fn new(node: &Node, device_mem: Mib, mig_slices: u32) -> NodeCalendar {
         let devices_here = node.spec.gpus as usize;
         let device = Device { compute: 1000, holders: 0, mem: device_mem.0 };
-        let step = Step {
-            at: Time::ZERO,
+        let free = Sizes {
             cpu: node.spec.cpu.0,
             mem: node.spec.mem.0,
             whole: devices_here as u8,
@@ -139,7 +164,7 @@ impl NodeCalendar {
             device_mem,
             mig_slices,
             divided: 0,
-            steps: vec![step],
+            steps: vec![Step { at: Time::ZERO, free }],
             devices: vec![device; devices_here],
         }
     }
@@ -172,7 +197,7 @@ impl NodeCalendar {
         let at = self.at(now);
         let until = self.steps.get(at + 1).map_or(Time::NEVER, |next| next.at);
         let open_to_all = self.open.is_some_and(|open| open.kept.is_none());
-        Glance { until, open_to_all, step: self.steps[at] }
+        Glance { until, open_to_all, free: self.steps[at].free }
     }
 
     /// Takes a part from a time on until another, or for ever.
@@ -200,9 +225,9 @@ impl NodeCalendar {
         let first = self.split(from);
         let after = until.map_or(self.steps.len(), |until| self.split(until));
         for at in first..after {
-            let step = &mut self.steps[at];
-            how(&mut step.cpu, part.cpu.0);
-            how(&mut step.mem, part.mem.0);
+            let free = &mut self.steps[at].free;
+            how(&mut free.cpu, part.cpu.0);
+            how(&mut free.mem, part.mem.0);
             let devices = &mut self.devices[at * self.devices_here..][..self.devices_here];
             for Slice { device, share } in &part.slices {
                 let local = (device.0 - self.first_device) as usize;
@@ -259,8 +284,9 @@ impl NodeCalendar {
     /// Joins a step with the one before it, if they are alike.
     fn merge(&mut self, at: usize) {
         let Some(before) = at.checked_sub(1).filter(|_| at < self.steps.len()) else { return };
-        let alike = Step { at: self.steps[before].at, ..self.steps[at] } == self.steps[before];
-        if alike && self.devices(before) == self.devices(at) {
+        if self.steps[before].free == self.steps[at].free
+            && self.devices(before) == self.devices(at)
+        {
             self.steps.remove(at);
             let here = self.devices_here;
             self.devices.drain(at * here..(at + 1) * here);
@@ -276,13 +302,14 @@ impl NodeCalendar {
             whole += u8::from(device.holders == 0);
             largest = largest.max(device.compute);
         }
-        (self.steps[at].whole, self.steps[at].largest) = (whole, largest);
+        let free = &mut self.steps[at].free;
+        (free.whole, free.largest) = (whole, largest);
     }
 
     /// Whether more is free at a step than at the one before it.
     pub(super) fn gains(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(1) else { return false };
-        let (old, new) = (self.steps[before], self.steps[at]);
+        let (old, new) = (self.steps[before].free, self.steps[at].free);
         let more = |(old, new): (&Device, &Device)| {
             let untouched = new.holders == 0 && old.holders > 0;
             new.compute > old.compute || new.mem > old.mem || untouched

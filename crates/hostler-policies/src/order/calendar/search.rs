@@ -7,6 +7,7 @@ use hostler_core::units::{Span, Time};
 
 use super::Calendar;
 use super::node::{Need, NodeCalendar};
+use super::peaks::Starts;
 use super::window::Window;
 
 /// How long a job runs on the GPUs of a model, or of any: the slowest that it accepts.
@@ -32,6 +33,7 @@ pub(in crate::order) struct Found {
 pub(super) struct Scratch {
     pub(super) window: Window,
     pub(super) able: Vec<NodeId>,
+    pub(super) starts: Vec<Starts>,
     /// Changes of how many tasks fit: when, in which rack, and by how much.
     pub(super) changes: Vec<(Time, u32, i64)>,
 }
@@ -46,6 +48,7 @@ impl Calendar {
         from: Time,
         last: Time,
     ) -> Option<Found> {
+        self.peaks.keep_up(&self.nodes, self.now);
         let mut best: Option<(Time, Choice)> = None;
         for choice in choices {
             let before = |at: &Time| best.is_none_or(|(known, _)| *at < known);
@@ -132,8 +135,9 @@ impl Calendar {
         let mut scratch = std::mem::take(&mut self.scratch);
         let window = &mut scratch.window;
         let mut seats: Vec<(NodeId, u32)> = Vec::new();
+        let when = (at, self.peaks.starts(need, at));
         self.accepted(need.demand, only, |nodes| {
-            let mut nodes = nodes.iter().filter(|id| self.may_hold(**id, need.demand, at, 1));
+            let mut nodes = nodes.iter().filter(|id| self.may_hold(**id, need, when, 1));
             nodes.any(|id| {
                 let slots = self.slots_at(*id, need, at, window);
                 let holds_all = slots == need.count;
@@ -207,7 +211,7 @@ impl Calendar {
             if step.at > at && until.is_some_and(|until| step.at >= until) {
                 break;
             }
-            if !step.may_hold(need.demand, 1) {
+            if !step.free.may_hold(need.demand, 1) {
                 return 0;
             }
         }

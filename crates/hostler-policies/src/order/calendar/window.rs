@@ -17,7 +17,7 @@ pub(super) struct Window {
 impl Window {
     /// Begins with one step; devices of the set are not there.
     pub(super) fn start(&mut self, step: &Step, devices: &[Device], without: u128) {
-        (self.cpu, self.mem) = (step.cpu, step.mem);
+        (self.cpu, self.mem) = (step.free.cpu, step.free.mem);
         self.devices.clear();
         self.devices.extend_from_slice(devices);
         if without != 0 {
@@ -31,8 +31,8 @@ impl Window {
 
     /// Goes on with the next step.
     pub(super) fn narrow(&mut self, step: &Step, devices: &[Device]) {
-        self.cpu = self.cpu.min(step.cpu);
-        self.mem = self.mem.min(step.mem);
+        self.cpu = self.cpu.min(step.free.cpu);
+        self.mem = self.mem.min(step.free.mem);
         for (least, device) in self.devices.iter_mut().zip(devices) {
             least.compute = least.compute.min(device.compute);
             least.mem = least.mem.min(device.mem);
