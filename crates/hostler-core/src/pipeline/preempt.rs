@@ -241,7 +241,8 @@ impl Pipeline {
         for leaving in &victims {
             plan.stop(leaving.lease.id, leaving.how()).expect("it runs, and there is memory");
             pass.stopped.insert(leaving.lease.id);
-            pass.touched.add(&leaving.lease.placement);
+            let job = view.job(leaving.lease.job).expect("a lease belongs to a job");
+            pass.touched.add_stop(self.order.key(view, job), &leaving.lease.placement);
         }
         let victims = victims.len() as u32;
         explain(view, plan, &looking.rank, Reason::Preempting { victims });
