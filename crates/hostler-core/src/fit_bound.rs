@@ -3,7 +3,7 @@
 //! A search over the cluster at every step would cost more than the steps. Counting what each node
 //! gains tells, without one, that the job cannot fit yet. It never says that a job fits.
 
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, Overlay};
 use crate::job::{Demand, JobSpec, Locality};
 use crate::placement::{Part, Placement};
 use crate::stage::{Shortfall, may_fit};
@@ -40,6 +40,28 @@ impl<'a> FitBound<'a> {
             let before = slots(free);
             free.release_part(part);
             self.grow(&gang.demand, before, slots(free));
+        }
+    }
+
+    /// Whether it counts: it does for jobs with one role.
+    pub(crate) fn counts(&self) -> bool {
+        self.spec.gangs.len() == 1
+    }
+
+    /// Counts a placement as given back, in `without` alone.
+    pub(crate) fn release_beside(
+        &mut self,
+        free: &Capacity,
+        without: &mut Overlay,
+        placement: &Placement,
+    ) {
+        for part in &placement.parts {
+            for gang in &self.spec.gangs {
+                let before = without.slots(free, part.node, &gang.demand, gang.count);
+                without.release(free, part);
+                let after = without.slots(free, part.node, &gang.demand, gang.count);
+                self.grow(&gang.demand, before, after);
+            }
         }
     }
 

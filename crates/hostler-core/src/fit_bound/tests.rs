@@ -1,7 +1,7 @@
 //! The bound rises with what is given back, and never says no where a search would find room.
 
 use super::FitBound;
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, Overlay};
 use crate::placement::Placement;
 use crate::random::Random;
 use crate::stage::{Shortfall, place_job};
@@ -33,6 +33,21 @@ fn a_job_is_lost_until_as_many_tasks_fit_as_it_has() {
         bound.release(&mut free, placement);
     }
     assert!(!bound.is_lost() && bound.is_worth_a_search(&free));
+}
+
+#[test]
+fn what_is_only_counted_as_given_back_raises_the_bound_as_much() {
+    let (mut free, held) = full("2 | 2");
+    let spec = asks("gpus 1 tasks 3");
+    let short = shortfall(&mut free, "gpus 1 tasks 3");
+    let mut bound = FitBound::new(&spec, short);
+    let mut without = Overlay::default();
+    for (at, placement) in held.iter().take(3).enumerate() {
+        assert!(bound.is_lost(), "after {at} were counted");
+        bound.release_beside(&free, &mut without, placement);
+    }
+    assert!(!bound.is_lost());
+    assert_eq!(shortfall(&mut free, "gpus 1 tasks 3"), short, "nothing is free");
 }
 
 #[test]

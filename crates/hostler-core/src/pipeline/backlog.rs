@@ -154,7 +154,8 @@ impl Backlog {
         self.times = Times::default();
         let mut news = BacklogChanges { all: true, ..BacklogChanges::default() };
         for id in view.pending() {
-            news.came.extend(self.add(view, order, *id));
+            let rank = view.job(*id).map(|job| (order.key(view, job), *id));
+            news.came.extend(rank.and_then(|rank| self.add(view, order, rank)));
         }
         for lease in view.leases() {
             self.note_time(view, order, lease.job);
@@ -231,9 +232,11 @@ impl Backlog {
         id: JobId,
         news: &mut BacklogChanges,
     ) {
-        let known = self.keys.get(&id).zip(view.job(id));
-        if let Some(((key, _), _)) = known.filter(|((key, _), job)| *key == order.key(view, job)) {
-            news.stayed.push((*key, id));
+        let known = self.keys.get(&id).map(|(key, _)| *key);
+        let job = view.job(id).filter(|job| known.is_some() || job.phase == Phase::Pending);
+        let key = job.map(|job| order.key(view, job));
+        if let Some(known) = known.filter(|known| key == Some(*known)) {
+            news.stayed.push((known, id));
             return self.note_time(view, order, id);
         }
         let left = self.remove(id);
@@ -241,12 +244,13 @@ impl Backlog {
             news.reranked.insert(id);
         }
         news.left.extend(left);
-        news.came.extend(self.add(view, order, id));
+        news.came.extend(key.and_then(|key| self.add(view, order, (key, id))));
     }
 
-    fn add(&mut self, view: &View<'_>, order: &dyn Order, id: JobId) -> Option<Rank> {
+    /// Takes a job in at a rank, if it waits.
+    fn add(&mut self, view: &View<'_>, order: &dyn Order, rank: Rank) -> Option<Rank> {
+        let id = rank.1;
         let job = view.job(id).filter(|job| job.phase == Phase::Pending)?;
-        let rank = (order.key(view, job), id);
         self.keys.insert(id, (rank.0, self.sharing.booked(job)));
         self.order.insert(rank);
         self.note_time(view, order, id);

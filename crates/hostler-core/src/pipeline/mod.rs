@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use share::ShareRule;
 
 use crate::admit::EmptyCluster;
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, Overlay};
 use crate::id::JobId;
 use crate::job::{Job, JobSpec};
 use crate::placement::Placement;
@@ -117,6 +117,7 @@ pub struct Cache {
     reach: reach::Reach,
     /// Memory for looks ahead; what is in it means nothing.
     spare: Capacity,
+    without: Overlay,
 }
 
 impl Policy for Pipeline {

@@ -8,12 +8,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::backlog::{BacklogChanges, Rank};
-use super::leaving::{Leave, Leaving};
+use super::leaving::{Leave, Leaving, Trial};
 use super::reach::{Looking, Now, Reach, Touched};
 use super::runners::Runners;
 use super::shapes::ShapeQueue;
 use super::{Cache, Head, Pipeline, explain, explain_newcomers};
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, Overlay};
 use crate::decision::Decision;
 use crate::fit_bound::FitBound;
 use crate::id::LeaseId;
@@ -34,6 +34,8 @@ struct Pass {
     later: Option<Capacity>,
     /// Memory for it; what is in it means nothing.
     spare: Capacity,
+    /// Memory for those who leave on trial; what is in it means nothing.
+    without: Overlay,
     runners: Runners,
     reach: Reach,
     touched: Touched,
@@ -52,6 +54,7 @@ impl Pipeline {
         shapes.raise_bounds(plan.free(), if between { &news.freed } else { &[] });
         let mut pass = Pass {
             spare: std::mem::take(&mut self.cache.spare),
+            without: std::mem::take(&mut self.cache.without),
             runners: std::mem::take(&mut self.cache.runners),
             reach: std::mem::take(&mut self.cache.reach),
             stopped: told_to_stop(plan),
@@ -63,6 +66,7 @@ impl Pipeline {
             Head::Skips => self.greedily_by_rank(view, plan, &mut pass),
         }
         self.cache.spare = pass.later.unwrap_or(pass.spare);
+        self.cache.without = pass.without;
         (self.cache.runners, self.cache.reach) = (pass.runners, pass.reach);
         explain_newcomers(view, plan, &self.cache.backlog, news);
     }
@@ -237,7 +241,8 @@ impl Pipeline {
         for leaving in &victims {
             plan.stop(leaving.lease.id, leaving.how()).expect("it runs, and there is memory");
             pass.stopped.insert(leaving.lease.id);
-            pass.touched.add(&leaving.lease.placement);
+            let job = view.job(leaving.lease.job).expect("a lease belongs to a job");
+            pass.touched.add_stop(self.order.key(view, job), &leaving.lease.placement);
         }
         let victims = victims.len() as u32;
         explain(view, plan, &looking.rank, Reason::Preempting { victims });
@@ -291,34 +296,45 @@ impl Pipeline {
         looking: &Looking<'_>,
         (leave, mut bound): (Leave, FitBound<'_>),
     ) -> Result<(Placement, Vec<Leaving<'v>>), Vec<Leaving<'v>>> {
-        let (mut met, mut lifted) = (0, Vec::<Leaving<'v>>::new());
+        let mut without = std::mem::take(&mut pass.without);
+        without.clear();
+        let mut trial = Trial::new(later, &mut without);
+        let mut met = 0;
         let now = (view, &*self.order);
+        let mut found = None;
+        let mut lost = false;
         while let Some((_, id)) = pass.runners.last_but(met, looking.rank.0, now) {
             met += 1;
             let lease = view.lease(id).expect("a running job has a lease");
-            if is_stopping(plan, lease) || !bound.concerns(later, &lease.placement) {
+            if is_stopping(plan, lease) || !bound.concerns(trial.later(), &lease.placement) {
                 continue;
             }
-            let leaving = Leaving::begin(view, lease, leave, later, &mut bound);
-            let Some(leaving) = leaving else { continue };
-            lifted.push(leaving);
-            if bound.is_worth_a_search(later)
-                && let Ok(claim) = place_job(&*self.place, later, looking.spec)
-            {
-                return Ok((claim, lifted));
+            if !trial.lift(view, lease, leave, &mut bound) {
+                continue;
             }
-            if lifted.len() == LIFTS_ON_TRIAL {
-                Leaving::all_come_back(&lifted, later);
-                if self.is_lost(view, plan, pass, later, looking) {
-                    return Err(Vec::new());
+            if !bound.is_lost() && may_fit(trial.lifted(), looking.spec) {
+                found = place_job(&*self.place, trial.lifted(), looking.spec).ok();
+            }
+            if found.is_some() {
+                break;
+            }
+            if trial.len() == LIFTS_ON_TRIAL {
+                lost = trial.apart(|later| self.is_lost(view, plan, pass, later, looking));
+                if lost {
+                    break;
                 }
-                lifted.iter().for_each(|leaving| leaving.leave_again(later));
             }
         }
-        Leaving::all_come_back(&lifted, later);
-        let few = lifted.len() < LIFTS_ON_TRIAL;
-        let lost = few && self.is_lost(view, plan, pass, later, looking);
-        Err(if lost { Vec::new() } else { lifted })
+        let few = trial.len() < LIFTS_ON_TRIAL;
+        let ended = match found {
+            Some(claim) => Ok((claim, trial.leave())),
+            None => Err(trial.come_back()),
+        };
+        pass.without = without;
+        ended.map_err(|lifted| {
+            let lost = lost || few && self.is_lost(view, plan, pass, later, looking);
+            if lost { Vec::new() } else { lifted }
+        })
     }
 
     /// Whether a job would not fit without all that rank after it; its queue remembers.

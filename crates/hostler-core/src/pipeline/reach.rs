@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::backlog::Rank;
 use super::runners::Runners;
-use crate::capacity::{Capacity, Overlay};
+use crate::capacity::{Capacity, Overlay, Walk};
 use crate::id::{LeaseId, NodeId};
 use crate::job::{Demand, JobSpec, Locality};
 use crate::limits::{FURTHER_RUNNERS_MAX, LIMITS_PER_QUEUE_MAX, REACH_COUNTS_MAX, REACH_NODES_MAX};
-use crate::placement::Placement;
+use crate::placement::{Part, Placement};
 use crate::stage::Order;
 use crate::units::Mib;
 use crate::view::View;
@@ -171,17 +171,15 @@ impl Reach {
         let [gang] = &*looking.spec.gangs else { return false };
         let (count, key) = (gang.count, looking.rank.0);
         let wanted = |demand: &Demand| Wanted { demand: demand.clone(), count };
-        let Ok((mut own, mut met)) = self.count(wanted(&gang.demand), key, now, runners) else {
-            return false;
+        let least = least.filter(|least| looking.queue.is_some() && least.mem < gang.demand.mem);
+        // What is too little for those that ask for the least is too little for this one.
+        let all = least.map(|least| self.count(wanted(least), key, now, runners));
+        let counted = match all {
+            Some(Ok(all)) => Ok(all),
+            Some(Err(Enough)) | None => self.count(wanted(&gang.demand), key, now, runners),
         };
+        let Ok((own, met)) = counted else { return false };
         let Some(queue) = looking.queue else { return true };
-        if let Some(least) = least.filter(|least| least.mem < gang.demand.mem) {
-            let all = self.count(wanted(least), key, now, runners);
-            // Who was counted as gone for one that finds room is not who is for this one.
-            let counted = all.or_else(|Enough| self.count(own.wanted, key, now, runners));
-            let Ok(counted) = counted else { return false };
-            (own, met) = counted;
-        }
         let best = met.map(|met| self.count_further(own.clone(), met, now, runners));
         self.remember(queue, own, best);
         true
@@ -210,12 +208,24 @@ impl Reach {
         runners: &mut Runners,
     ) -> Result<(QueueReach, Option<usize>), Enough> {
         self.without.clear();
+        // Whatever is not in the index has no room for a task as it is.
+        let mut nodes = Vec::new();
+        now.free.visit(Walk::Tightest, &wanted.demand, |node| {
+            nodes.push(node);
+            false
+        });
         let stopping = now.view.by_alarm().filter(|lease| lease.stop.is_some());
-        let stopping = stopping.map(|lease| lease.id).filter(|id| !now.stopped.contains(id));
-        let stopping = stopping.chain(now.stopped.iter().copied());
-        stopping.for_each(|id| give_back_all(&mut self.without, now, id));
-        let mut reach = QueueReach { key, wanted, by_node: Vec::new(), total: 0 };
-        now.view.nodes().iter().for_each(|node| reach.count(node.id, &self.without, now));
+        let stopping = stopping.chain(now.stopped.iter().filter_map(|id| now.view.lease(*id)));
+        let mut gone = BTreeSet::new();
+        for lease in stopping.filter(|lease| gone.insert(lease.id)) {
+            for part in &lease.placement.parts {
+                self.without.release(now.free, part);
+                nodes.push(part.node);
+            }
+        }
+        let by_node = vec![0; now.view.nodes().len()];
+        let mut reach = QueueReach { key, wanted, by_node, total: 0 };
+        nodes.into_iter().for_each(|node| reach.count(node, &self.without, now));
         let mut met = 0;
         let drifting = runners.drifting_after(key, (now.view, now.order));
         let mut next = |met: usize| match &drifting {
@@ -227,10 +237,9 @@ impl Reach {
                 return Err(Enough);
             }
             met += 1;
-            if let Some(lease) = now.view.lease(id).filter(|_| !now.is_stopping(id)) {
-                give_back_all(&mut self.without, now, id);
-                let parts = lease.placement.parts.iter();
-                parts.for_each(|part| reach.count(part.node, &self.without, now));
+            let lease = now.view.lease(id).filter(|_| !now.is_stopping(id));
+            for part in lease.into_iter().flat_map(|lease| &lease.placement.parts) {
+                reach.give_back(part, &mut self.without, now);
             }
         }
         let met = drifting.is_none().then_some(met);
@@ -254,12 +263,12 @@ impl Reach {
             reach.key = rank.0;
             let Some(lease) = now.view.lease(id).filter(|_| !now.is_stopping(id)) else { continue };
             let before = reach.total;
-            give_back_all(&mut self.without, now, id);
-            let nodes = || lease.placement.parts.iter().map(|part| part.node);
-            let worths: Vec<u32> = nodes().map(|node| reach.worth(node)).collect();
-            nodes().for_each(|node| reach.count(node, &self.without, now));
+            let parts = || lease.placement.parts.iter();
+            let worths: Vec<u32> = parts().map(|part| reach.worth(part.node)).collect();
+            parts().for_each(|part| reach.give_back(part, &mut self.without, now));
             if !reach.is_lost() {
-                nodes().zip(worths).for_each(|(node, worth)| reach.by_node[node.index()] = worth);
+                let nodes = parts().map(|part| part.node.index());
+                nodes.zip(worths).for_each(|(node, worth)| reach.by_node[node] = worth);
                 reach.total = before;
                 break;
             }
@@ -285,15 +294,21 @@ impl QueueReach {
         later: Option<&Capacity>,
         (touched, runners): (&mut Touched, &Runners),
     ) -> bool {
+        let may_gain = touched.stopped_from.is_some_and(|from| from <= self.key);
+        if self.is_lost() && !may_gain {
+            return true;
+        }
         let Wanted { demand, count } = &self.wanted;
         let beside = Now { free: later.unwrap_or(now.free), ..*now };
         let mut total = self.total;
-        for (node, held) in &mut touched.nodes {
-            if !self.wanted.may_go_to(now, *node) {
+        for (node, place) in &mut touched.nodes {
+            // What a pass does makes a node worth less, but for those that it stops.
+            let same = self.worth(*node) == 0 && !(may_gain && place.stops);
+            if same || !self.wanted.may_go_to(now, *node) {
                 continue;
             }
             without.clear();
-            for held in held.get_or_insert_with(|| on_node(now, *node, runners)) {
+            for held in place.held.get_or_insert_with(|| on_node(now, *node, runners)) {
                 // What is being freed is free later on.
                 let given_back = later.is_some() && held.stopping;
                 if held.gives_way_to(self.key) && !given_back {
@@ -310,11 +325,20 @@ impl QueueReach {
         self.by_node.get(node.index()).copied().unwrap_or(0)
     }
 
+    /// Counts a node again without a part that is given back, if that is of use there.
+    fn give_back(&mut self, part: &Part, without: &mut Overlay, now: &Now<'_, '_>) {
+        if self.wanted.may_go_to(now, part.node) {
+            without.release(now.free, part);
+            self.count(part.node, without, now);
+        }
+    }
+
     /// Counts a node again.
     fn count(&mut self, node: NodeId, without: &Overlay, now: &Now<'_, '_>) {
         let Wanted { demand, count } = &self.wanted;
         let worth = self.wanted.worth(without.slots(now.free, node, demand, *count));
         if self.by_node.len() <= node.index() {
+            // A node has joined since.
             self.by_node.resize(now.view.nodes().len().max(node.index() + 1), 0);
         }
         let before = std::mem::replace(&mut self.by_node[node.index()], worth);
@@ -322,16 +346,37 @@ impl QueueReach {
     }
 }
 
-/// Nodes on which a pass started jobs, told some to stop or keeps room, with those who are there,
-/// once somebody asked.
+/// Nodes on which a pass started jobs, told some to stop or keeps room.
 #[derive(Default)]
 pub(super) struct Touched {
-    nodes: BTreeMap<NodeId, Option<Vec<Held>>>,
+    nodes: BTreeMap<NodeId, Place>,
+    /// The best key of those that the pass told to stop. To who ranks before all of them they were
+    /// as good as gone.
+    stopped_from: Option<i64>,
+}
+
+/// What is known of such a node.
+#[derive(Default)]
+struct Place {
+    /// Those who are there, once somebody asked.
+    held: Option<Vec<Held>>,
+    /// Whether the pass told some of them to stop.
+    stops: bool,
 }
 
 impl Touched {
     pub(super) fn add(&mut self, placement: &Placement) {
-        self.nodes.extend(placement.parts.iter().map(|part| (part.node, None)));
+        for part in &placement.parts {
+            self.nodes.entry(part.node).or_default().held = None;
+        }
+    }
+
+    /// Somebody with this key was told to stop.
+    pub(super) fn add_stop(&mut self, key: i64, placement: &Placement) {
+        self.stopped_from = Some(self.stopped_from.map_or(key, |from| from.min(key)));
+        for part in &placement.parts {
+            self.nodes.insert(part.node, Place { held: None, stops: true });
+        }
     }
 }
 
@@ -363,11 +408,5 @@ fn on_node(now: &Now<'_, '_>, node: NodeId, runners: &Runners) -> Vec<Held> {
 fn give_back(without: &mut Overlay, now: &Now<'_, '_>, id: LeaseId, node: NodeId) {
     let lease = now.view.lease(id).expect("a node names live leases");
     let parts = lease.placement.parts.iter().filter(|part| part.node == node);
-    parts.for_each(|part| without.release(now.free, part));
-}
-
-/// Gives back all that a lease holds.
-fn give_back_all(without: &mut Overlay, now: &Now<'_, '_>, id: LeaseId) {
-    let parts = now.view.lease(id).into_iter().flat_map(|lease| &lease.placement.parts);
     parts.for_each(|part| without.release(now.free, part));
 }
