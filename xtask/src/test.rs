@@ -104,7 +104,7 @@ fn tests(root: &Path) -> Result<()> {
         eprintln!("{skipped} tests were skipped for want of data; see CONTRIBUTING.md");
     }
     // Benchmarks that nobody runs break unseen.
-    succeed(&mut cargo(root, &["test", "-p", "hostler", "--bench", "live", "--", "short"]))
+    succeed(&mut cargo(root, &["test", "--workspace", "--bench", "live", "--", "short"]))
 }
 
 /// The first week of a lab, as `docs/tour.md` has it. By itself: faults are waited for by the
@@ -121,7 +121,7 @@ fn slurm(root: &Path) -> Result<()> {
     if skipped > 0 {
         eprintln!("{skipped} tests were skipped: there is no Slurm to be had here");
     }
-    succeed(&mut cargo(root, &["test", "-p", "hostler", "--bench", "slurm", "--", "short"]))
+    succeed(&mut cargo(root, &["test", "--workspace", "--bench", "slurm", "--", "short"]))
 }
 
 fn documentation(root: &Path) -> Result<()> {
