@@ -13,7 +13,7 @@ use crate::decision::{Decision, StopHow, StopWhy};
 use crate::event::{Event, Outcome};
 use crate::job::Job;
 use crate::limits::{STEPS_PER_INSTANT_MAX, STOP_ATTEMPTS_MAX};
-use crate::observe::{observed, unfit};
+use crate::observe::{observed, observed_so_far, unfit};
 use crate::placement::Lease;
 use crate::plan::{Finished, Plan, PlanError};
 use crate::policy::{Cadence, Policy, Wake};
@@ -534,6 +534,9 @@ fn speeds(predict: &mut dyn Predict, state: &ClusterState, event: &Event) -> Vec
     match event {
         Event::Stopped { lease, outcome, done, lost } => {
             profiled(predict, observed(state, *lease, *outcome, (*done, *lost)))
+        }
+        Event::Progress { lease, done, idle } => {
+            profiled(predict, observed_so_far(state, *lease, *done, *idle))
         }
         Event::StartFailed { lease } => profiled(predict, unfit(state, *lease)),
         _ => Vec::new(),

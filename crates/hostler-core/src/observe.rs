@@ -1,4 +1,4 @@
-//! How fast a stay was, from what is known when it ends. Not for what was believed before.
+//! How fast a stay is or was, from what is told of it. Not for what was believed before.
 
 use crate::cluster::Share;
 use crate::decision::StopHow;
@@ -59,7 +59,26 @@ pub(crate) fn observed(
         return None;
     }
     let saving = saving + spec.checkpoint.pauses(work);
-    let worked = state.now().since(began).saturating_sub(saving);
+    speed_of(state, lease, work, state.now().since(began).saturating_sub(saving))
+}
+
+/// The speed of a stay that goes on, of which so much work is done; none where that cannot be told.
+pub(crate) fn observed_so_far(
+    state: &ClusterState,
+    lease: LeaseId,
+    done: Span,
+    idle: Span,
+) -> Option<Observed> {
+    let lease = state.lease(lease)?;
+    let spec = &state.job(lease.job)?.spec;
+    let began = lease.started? + lease.load;
+    let paused = idle + spec.checkpoint.pauses(done);
+    speed_of(state, lease, done, state.now().since(began).saturating_sub(paused))
+}
+
+/// The speed of a stay that did so much work in so much time.
+fn speed_of(state: &ClusterState, lease: &Lease, work: Span, worked: Span) -> Option<Observed> {
+    let spec = &state.job(lease.job)?.spec;
     let gpus = lease.placement.gpus();
     if worked < STAY_MIN || gpus == 0 || gpus != spec.gpus() {
         return None;

@@ -64,8 +64,7 @@ impl<Source: Arrivals> World<Source> {
         let rate = self.rate_of(lease).expect("a job that does not fit does not start");
         let stay = self.stays.get_mut(lease.0).expect("the stay is here");
         stay.work_from(self.now + stay.load, rate);
-        let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
-        self.queue.push(finish, Coming::Finish(lease, version));
+        self.await_finish(lease);
         self.adjust_neighbours(lease);
     }
 
@@ -229,8 +228,7 @@ impl<Source: Arrivals> World<Source> {
         };
         let stay = self.stays.get_mut(lease.0).expect("the stay is here");
         stay.work_from(now + pause, rate);
-        let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
-        self.queue.push(finish, Coming::Finish(lease, version));
+        self.await_finish(lease);
         self.adjust_neighbours(lease);
     }
 

@@ -194,6 +194,7 @@ impl<Source: Arrivals> World<Source> {
         match coming {
             Coming::Start(lease) => self.start(lease, events),
             Coming::Finish(lease, version) => self.finish(lease, version, events),
+            Coming::Look(lease, version) => self.look_at_speed(lease, version, events),
             Coming::Saved(lease) => self.saved(lease, events),
             Coming::Suspended(lease) => self.out_of_gpus(lease, events),
             Coming::Move(node, features) => {

@@ -14,6 +14,8 @@ pub(super) enum Coming {
     Start(LeaseId),
     /// The work of a stay is done, unless its plan changed since.
     Finish(LeaseId, u32),
+    /// It is looked at how far a stay has come, unless its plan changed since.
+    Look(LeaseId, u32),
     /// A stay has saved its state.
     Saved(LeaseId),
     /// A stay has left its GPUs for the memory of its nodes.

@@ -1,14 +1,19 @@
 //! How fast a stay goes where it is, and who slows it down.
 
+use hostler_core::event::Event;
 use hostler_core::id::{LeaseId, ModelId, NodeId};
 use hostler_core::placement::{Part, Placement};
 use hostler_core::profile::Reach;
-use hostler_core::units::{Mib, Rate};
+use hostler_core::units::{Mib, Rate, Span};
 
 use super::queue::Coming;
 use super::stay::Doing;
 use super::{Arrivals, World};
 use crate::physics::Neighbours;
+
+/// After so long beside others a stay is looked at: many steps of work, and soon enough for a pair
+/// that does badly to be parted.
+const LOOK_AFTER: Span = Span::from_secs(30);
 
 impl<Source: Arrivals> World<Source> {
     pub(super) fn adjust_neighbours(&mut self, lease: LeaseId) {
@@ -61,8 +66,30 @@ impl<Source: Arrivals> World<Source> {
             return;
         }
         stay.change_rate(self.now, rate);
+        self.await_finish(lease);
+    }
+
+    /// A stay goes on like this until its work is done; where speeds are learnt and others are
+    /// beside it, it is looked at on the way.
+    pub(super) fn await_finish(&mut self, lease: LeaseId) {
+        let stay = self.stays.get(lease.0).expect("the stay is here");
         let (finish, version) = (stay.finish_at(self.truth.run(stay.job)), stay.version);
         self.queue.push(finish, Coming::Finish(lease, version));
+        let neighbours = self.neighbours.as_ref().filter(|_| self.site.told_speeds.is_some());
+        let shares = neighbours.is_some_and(|all| !all.of(lease, &stay.placement).is_empty());
+        let at = stay.works_from().max(self.now) + LOOK_AFTER;
+        if shares && at < finish {
+            self.queue.push(at, Coming::Look(lease, version));
+        }
+    }
+
+    /// An agent tells how far a stay has come.
+    pub(super) fn look_at_speed(&self, lease: LeaseId, version: u32, events: &mut Vec<Event>) {
+        let stay = self.stays.get(lease.0).filter(|stay| stay.version == version);
+        if let Some(stay) = stay {
+            let done = stay.worked_by(self.now);
+            events.push(Event::Progress { lease, done, idle: Span::ZERO });
+        }
     }
 
     /// Present speed of a stay; none where its job does not fit, alone or beside others.

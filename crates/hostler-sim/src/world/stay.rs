@@ -147,6 +147,22 @@ impl SimulatedStay {
         }
     }
 
+    /// When it began to work as it does.
+    pub(super) fn works_from(&self) -> Time {
+        self.seen
+    }
+
+    /// Work of this stay that is done by a time up to which nothing changes.
+    pub(super) fn worked_by(&self, now: Time) -> Span {
+        let mut then = SimulatedStay {
+            spec: Arc::clone(&self.spec),
+            placement: Arc::clone(&self.placement),
+            ..*self
+        };
+        then.account(now);
+        then.worked
+    }
+
     /// Goes on at another rate.
     pub(super) fn change_rate(&mut self, now: Time, rate: Rate) {
         self.account(now);
