@@ -70,6 +70,11 @@ pub enum Learnt {
 
 /// Chooses nodes.
 pub trait Place: Send {
+    /// Takes in what choices depend on besides what is free, before any of a question.
+    fn learn(&mut self, view: &View<'_>) {
+        let _ = view;
+    }
+
     /// Places `count` tasks of one role, all or none. When they do not fit, the answer is how many
     /// would; whether they fit does not depend on the rule, only where they go.
     fn choose(

@@ -120,3 +120,15 @@ pub const CLAIM_MARGIN: f64 = 0.1;
 /// Times in a lease at which a job that waits is looked at for whether it has a claim by now. What
 /// is due to it moves with the crowd, so that the time cannot be told for certain.
 pub const CLAIM_LOOKS_PER_LEASE: u64 = 20;
+
+/// How many times as fast a job must be elsewhere to be moved there: less is within what a speed
+/// that was measured is wrong by.
+pub const SPEED_GAIN_MIN: f64 = 1.05;
+
+/// Nodes that are looked at for one that all jobs could leave, for each turn that found no room:
+/// those with the most free come first, and if the jobs of none of these fit elsewhere, the cluster
+/// is full rather than in pieces.
+pub const NODES_EMPTIED_ON_TRIAL: usize = 4;
+
+/// Turns in a round for which such a node is sought in vain: after so many the cluster is full.
+pub const EMPTYING_TRIES_MAX: usize = 4;

@@ -251,6 +251,10 @@ fn variants(registry: &Registry) -> Vec<(&PolicyDef, toml::Table)> {
                 variants.push((def, table(&format!("mode = '{mode}'\nlease_secs = 20"))));
             }
         }
+        if has("migrate") {
+            variants.push((def, table("round_secs = 20\ngap_secs = 0")));
+            variants.push((def, table("round_secs = 20\nplace = 'spread'")));
+        }
         if has("ends_min") {
             let soon = "ends_min = 2\nspan_gpu_secs = 200\nquantum_gpu_secs = 60";
             variants.push((def, table(soon)));

@@ -114,6 +114,8 @@ fn a_single_task_goes_to_the_first_the_tightest_or_the_roomiest_node() {
               node0 1: 0
             BySkew
               node2 1: 14
+            Affinity
+              node1 1: 4
         "#]],
     );
 }
@@ -148,7 +150,7 @@ fn a_gang_packs_consolidates_or_spreads() {
             Balance
               node2 4: 12 13 14 15
               node1 4: 6 7 8 9
-            BySkew
+            BySkew, Affinity
               node1 6: 6 7 8 9 10 11
               node3 2: 17 18
         "#]],
@@ -180,6 +182,8 @@ fn consolidation_takes_the_tightest_node_that_holds_all() {
               node0 4: 0 1 2 3
             BySkew
               node2 4: 18 19 20 21
+            Affinity
+              node0 4: 0 1 2 3
         "#]],
     );
 }
@@ -198,7 +202,7 @@ fn four_quarters_share_one_device_unless_spread() {
               node0 2: 0 0
               node1 1: 2
               node2 1: 4
-            Balance, BySkew
+            Balance, BySkew, Affinity
               node0 4: 0 0 0 0
         "#]],
     );
@@ -222,7 +226,7 @@ fn a_gang_that_must_share_a_rack_stays_in_one() {
             Spread
               node3 4: 13 14 15 16
               node4 2: 20 21
-            Balance, BySkew
+            Balance, BySkew, Affinity
               node3 6: 13 14 15 16 17 18
         "#]],
     );
@@ -231,7 +235,7 @@ fn a_gang_that_must_share_a_rack_stays_in_one() {
         &demand,
         10,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew, Affinity
               9 would fit
         "#]],
     );
@@ -254,6 +258,8 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
               node1 5: 9 10 11 12 13
             BySkew
               node0 5: 3 4 5 6 7
+            Affinity
+              node1 5: 9 10 11 12 13
         "#]],
     );
     check(
@@ -261,7 +267,7 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
         &near(Locality::Node),
         8,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew, Affinity
               7 would fit
         "#]],
     );
@@ -276,6 +282,8 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
               node1 3: 9 10 11
             BySkew
               node0 3: 4 5 6
+            Affinity
+              node1 3: 9 10 11
         "#]],
     );
     check(
@@ -283,7 +291,7 @@ fn a_gang_that_must_share_a_node_or_island_finds_one_or_tells_the_best() {
         &near(Locality::Island),
         5,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew, Affinity
               4 would fit
         "#]],
     );
@@ -303,7 +311,7 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
               node1 1: 2
             Balance
               node0 1: 0
-            BySkew
+            BySkew, Affinity
               node1 1: 2
         "#]],
     );
@@ -314,7 +322,7 @@ fn models_come_in_the_order_asked_for_else_the_low_tier_first() {
         &ordered,
         1,
         expect![[r#"
-            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew
+            FirstFit, BestFit, Consolidate, Spread, Balance, BySkew, Affinity
               node0 1: 0
         "#]],
     );

@@ -253,7 +253,12 @@ fn over_table(table: &Value, case: &Value) -> Named {
                 (pair[0].as_f64().unwrap_or(0.0), pair[1].as_f64().unwrap_or(0.0))
             };
             let rates = TYPES.iter().map(entry).collect();
-            instance.pairs.push(PairRow { first: kind as u32, second: other_kind as u32, rates });
+            instance.pairs.push(PairRow {
+                first: kind as u32,
+                second: other_kind as u32,
+                rates,
+                seen: true,
+            });
         }
     }
     let gangs = if case["multi"] == true { ", gangs" } else { "" };

@@ -133,6 +133,7 @@ impl Policy for Pipeline {
         if wake == Wake::Round {
             plan.begin_round();
         }
+        self.place.learn(view);
         match self.order.learn(view) {
             Learnt::Nothing => {}
             Learnt::Waiting => self.cache.backlog.forget_keys(),

@@ -115,6 +115,7 @@ pub fn policy(dice: &mut Dice) -> String {
         "kind = 'finish-time-fairness'\nround_secs = 8",
         "kind = 'gittins'\nlimits_gpu_secs = [5, 20]\nends_min = 3\nquantum_gpu_secs = 4",
         "kind = 'themis'\nlease_secs = 5\nestimate = 'user'",
+        "kind = 'gandiva'\nround_secs = 5\ngap_secs = 5",
     ];
     policies[dice.below(policies.len() as u64) as usize].to_owned()
 }

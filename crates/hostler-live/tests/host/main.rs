@@ -709,7 +709,7 @@ fn another_policy_decides_at_once_and_after_a_restart() {
             1 submit gpus=1 priority=5
                 submitted [3]
             2 policy nonsense
-                unknown policy `nonsense`; known: allox, bounded-sjf, conservative-backfill, fifo, fifo-backfill, fifo-fastest, finish-time-fairness, first-finish, gittins, isolated, las, load-balance, makespan, max-min-fairness, max-throughput, pai, pai-cpu, priority, progressive-filling, proportional, rogue-away, rogue-made, rogue-panic, rogue-solve, rogue-start, sjf, srtf, strategy-proof, themis, tiresias, water-filling
+                unknown policy `nonsense`; known: allox, bounded-sjf, conservative-backfill, fifo, fifo-backfill, fifo-fastest, finish-time-fairness, first-finish, gandiva, gittins, isolated, las, load-balance, makespan, max-min-fairness, max-throughput, pai, pai-cpu, priority, progressive-filling, proportional, rogue-away, rogue-made, rogue-panic, rogue-solve, rogue-start, sjf, srtf, strategy-proof, themis, tiresias, water-filling
             3 policy priority
                 done
             4 restart

@@ -179,6 +179,7 @@ impl GavelPolicyDef {
                 shuffles: self.shuffled.then(|| Shuffles::new(options.seed)),
             }),
             place: Box::new(FirstFit),
+            moves: false,
             estimates: EstimateSource::User,
         };
         let bits = Arc::clone(exact);

@@ -20,6 +20,7 @@ mod max_min;
 mod pop;
 mod programmes;
 mod shortest;
+mod slices;
 mod strategy_proof;
 mod sum;
 mod water_filling;
@@ -38,6 +39,7 @@ pub use max_min::MaxMin;
 pub use pop::{Pop, in_parts};
 pub use programmes::{Grouped, Programmes};
 pub use shortest::Shortest;
+pub use slices::TimeSlices;
 pub use strategy_proof::StrategyProof;
 pub use sum::SumThroughput;
 pub use water_filling::WaterFilling;
@@ -84,6 +86,12 @@ pub struct JobRow {
     pub held_type: Option<usize>,
     /// Number by which an allocator with a memory knows the job again.
     pub number: u32,
+    /// Number of the job that it shared GPUs with by the last solution.
+    pub partner: Option<u32>,
+    /// Part of its GPUs that it is expected to use; all of them where nobody knows.
+    pub gpu_use: f64,
+    /// Whether it has run.
+    pub has_run: bool,
 }
 
 impl Default for JobRow {
@@ -101,6 +109,9 @@ impl Default for JobRow {
             entity: None,
             held_type: None,
             number: 0,
+            partner: None,
+            gpu_use: 1.0,
+            has_run: false,
         }
     }
 }
@@ -114,6 +125,8 @@ pub struct PairRow {
     pub second: u32,
     /// Steps per second of the first and of the second job, for each type; 0 where it fails.
     pub rates: Vec<(f64, f64)>,
+    /// Whether that is more than a hope: they were seen together, on some type at least.
+    pub seen: bool,
 }
 
 /// A group of jobs that counts as one when shares are dealt out.

@@ -3,11 +3,13 @@
 //!
 //! After "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads" (OSDI'20).
 //! The mathematics is in `allocate`; what is here asks the question and carries the answer out.
-//! `Rounds` is the mechanism; it can be made of other parts than the policies below are. `themis`
-//! is fair by leases, and has neither solver nor rounds.
+//! `Rounds` is the mechanism; it can be made of other parts than the policies below are. `gandiva`
+//! gives equal slices, and says which pairs to try; `themis` is fair by leases, and has neither
+//! solver nor rounds.
 
 mod dealing;
 mod lines;
+mod moves;
 mod new_round;
 mod options;
 mod pick;
@@ -29,6 +31,7 @@ policies![
     fifo_fastest,
     finish_time_fairness,
     first_finish,
+    gandiva,
     isolated,
     makespan,
     max_min_fairness,

@@ -13,9 +13,11 @@ use hostler_core::stage::Place;
 use hostler_core::target::{Team, Turn};
 use hostler_core::view::View;
 
+use super::moves;
 use super::pick::Candidate;
 use super::roster::gpu_gang;
 use super::seats::{self, Seated};
+use crate::limits::EMPTYING_TRIES_MAX;
 
 /// A candidate that is given a turn, and its seat if it has one.
 pub(super) type Pick<'a> = (&'a Candidate, Option<Seated>);
@@ -32,6 +34,10 @@ pub(super) struct NewRound<'v> {
     /// Tasks for which no room was found, by what each asks for: nothing is freed on trial once
     /// seats are sought, so that nobody who asks for as much finds any.
     in_vain: BTreeMap<(ModelId, &'v Demand), u32>,
+    /// Leases that have a turn where they are, of jobs that might be faster elsewhere.
+    torn: BTreeSet<LeaseId>,
+    /// How often a node was sought that all jobs could leave, and none was found.
+    not_emptied: usize,
 }
 
 impl<'v> NewRound<'v> {
@@ -43,19 +49,50 @@ impl<'v> NewRound<'v> {
             lifted: Vec::with_capacity(about),
             starts: Vec::new(),
             in_vain: BTreeMap::new(),
+            torn: BTreeSet::new(),
+            not_emptied: 0,
+        }
+    }
+
+    /// Puts those who might be faster elsewhere behind those who stay, so that they choose among
+    /// what those leave.
+    pub(super) fn set_apart_torn(&mut self, view: &View<'_>, picks: &mut [Pick<'_>]) {
+        let torn = |seated: Seated| {
+            let alone = seated.alone().and_then(|id| view.lease(id));
+            alone.filter(|lease| moves::is_torn(view, lease)).map(|lease| lease.id)
+        };
+        self.torn = picks.iter().filter_map(|(_, seated)| torn((*seated)?)).collect();
+        if !self.torn.is_empty() {
+            picks.sort_by_key(|(_, seated)| match seated {
+                Some(seated) => u8::from(seated.leases().any(|id| self.torn.contains(&id))),
+                None => 2,
+            });
         }
     }
 
     /// Lets picks that have a seat keep it, and answers the others: those come last.
     pub(super) fn keep<'a, 'b>(&mut self, picks: &'b [Pick<'a>]) -> &'b [Pick<'a>] {
-        let may_stay =
-            |seated: Seated| seated.leases().all(|lease| self.lifted.binary_search(&lease).is_ok());
+        let stays = |lease: LeaseId| {
+            self.lifted.binary_search(&lease).is_ok() && !self.torn.contains(&lease)
+        };
+        let may_stay = |seated: Seated| seated.leases().all(stays);
         let stays = picks.iter().take_while(|(_, seated)| seated.is_some_and(may_stay)).count();
         for (candidate, seated) in &picks[..stays] {
             self.kept.extend(seated.iter().flat_map(|seated| seated.leases()));
             self.turns.push(candidate.turn());
         }
         &picks[stays..]
+    }
+
+    /// Lets a stay go on that is not to be stopped, whatever is decided for others.
+    pub(super) fn keep_turn(&mut self, view: &View<'_>, lease: &Lease, model: ModelId) {
+        self.kept.push(lease.id);
+        let shared = view.turn(lease.job).filter(|turn| turn.team.second.is_some());
+        match shared.filter(|turn| turn.model == model) {
+            Some(turn) if self.turns.contains(&turn) => {}
+            Some(turn) => self.turns.push(turn),
+            None => self.turns.push(Turn { team: Team::alone(lease.job), model }),
+        }
     }
 
     /// Frees the leases that are not kept, on trial.
@@ -76,6 +113,9 @@ impl<'v> NewRound<'v> {
     ) -> bool {
         let mark = plan.mark();
         if let Some(seated) = seated {
+            if self.seat_closer(view, plan, place, turn, seated) {
+                return true;
+            }
             let placement = |id: LeaseId| {
                 Arc::clone(&view.lease(id).expect("a seat is a live lease").placement)
             };
@@ -106,6 +146,55 @@ impl<'v> NewRound<'v> {
         }
         self.starts.extend(seats);
         self.turns.push(turn);
+        true
+    }
+
+    /// Finds a torn job a place where it is faster, on trial.
+    fn seat_closer(
+        &mut self,
+        view: &View<'v>,
+        plan: &mut Plan<'_>,
+        place: &dyn Place,
+        turn: Turn,
+        seated: Seated,
+    ) -> bool {
+        let torn = seated.alone().filter(|lease| self.torn.contains(lease));
+        let Some(lease) = torn.and_then(|id| view.lease(id)) else { return false };
+        let seats = seats::place_team(view, place, plan.free(), turn);
+        let Some(seats) = seats else { return false };
+        let closer = |(job, placement): &(JobId, Arc<Placement>)| {
+            *job == lease.job && moves::is_faster_at(view, lease, placement)
+        };
+        let found = seats.iter().all(closer)
+            && seats.iter().all(|(_, placement)| plan.claim(Arc::clone(placement)).is_ok());
+        if found {
+            self.starts.extend(seats);
+            self.turns.push(turn);
+        }
+        found
+    }
+
+    /// Moves jobs off a node for a turn that finds no room, on trial; whether that could be done.
+    pub(super) fn make_room(
+        &mut self,
+        view: &View<'v>,
+        plan: &mut Plan<'_>,
+        place: &dyn Place,
+        turn: Turn,
+    ) -> bool {
+        if self.not_emptied == EMPTYING_TRIES_MAX {
+            return false;
+        }
+        let kept: BTreeSet<LeaseId> = self.kept.iter().copied().collect();
+        let Some(moved) = moves::empty_node(view, plan, (turn, place), &kept) else {
+            self.not_emptied += 1;
+            return false;
+        };
+        let leaves = |lease: &LeaseId| moved.iter().any(|one| one.lease == *lease);
+        self.kept.retain(|lease| !leaves(lease));
+        self.starts.extend(moved.into_iter().map(|one| (one.job, one.to)));
+        // What was sought in vain before may be there now.
+        self.in_vain.clear();
         true
     }
 

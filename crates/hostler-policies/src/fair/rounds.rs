@@ -20,7 +20,7 @@ use hostler_core::predict::EstimateSource;
 use hostler_core::reason::Reason;
 use hostler_core::solve::Solve;
 use hostler_core::stage::{Place, Shortfall, place_job};
-use hostler_core::target::{Team, Turn};
+use hostler_core::target::Turn;
 use hostler_core::units::{Span, Time};
 use hostler_core::view::View;
 use hostler_core::window::Kept;
@@ -49,6 +49,9 @@ pub struct Rules {
     pub dealing: Box<dyn Dealing>,
     /// Which nodes a job gets.
     pub place: Box<dyn Place>,
+    /// Whether who has a turn where it is may be moved, so that tasks come together and whole nodes
+    /// become free.
+    pub moves: bool,
     /// Whose run times it goes by.
     pub estimates: EstimateSource,
 }
@@ -103,6 +106,7 @@ impl Policy for Rounds {
     }
 
     fn decide(&mut self, view: &View<'_>, wake: Wake, plan: &mut Plan<'_>) {
+        self.rules.place.learn(view);
         let roster = Arc::make_mut(&mut self.roster);
         let news = roster.refresh(view);
         if self.rules.reuse {
@@ -160,12 +164,11 @@ impl Rounds {
                 continue;
             }
             // Nobody can come back to a node that takes no new jobs: who is there stays. So does
-            // who cannot be saved.
+            // who cannot be saved, and who has done too little to be stopped.
             let can_come_back = can_come_back(view, lease);
-            if !can_come_back || !view.may_preempt(lease) {
+            if !can_come_back || !view.may_preempt(lease) || !has_paid_off(view, lease) {
                 walk.pass(lease.job);
-                round.kept.push(lease.id);
-                round.turns.push(Turn { team: Team::alone(lease.job), model });
+                round.keep_turn(view, lease, model);
             } else {
                 walk.left[model.index()] += held_milli(view, lease);
                 round.lifted.push(lease.id);
@@ -174,7 +177,10 @@ impl Rounds {
         let number = view.round().map_or(0, |round| round.number + 1);
         let models = self.rules.dealing.models(view, number);
         let candidates = self.rules.ranking.candidates(view, &self.roster, &models);
-        let (picks, rest) = self.pick(&candidates, &mut walk, view);
+        let (mut picks, rest) = self.pick(&candidates, &mut walk, view);
+        if self.rules.moves {
+            round.set_apart_torn(view, &mut picks);
+        }
         let moving = match self.roster.others().is_empty() {
             // Who stays need not be asked to rise.
             true => round.keep(&picks),
@@ -226,7 +232,13 @@ impl Rounds {
     ) {
         let mut failed = false;
         for (candidate, seated) in picks {
-            if !round.seat(view, plan, &*self.rules.place, candidate.turn(), *seated) {
+            let turn = candidate.turn();
+            let place = &*self.rules.place;
+            let found = round.seat(view, plan, place, turn, *seated)
+                || self.rules.moves
+                    && round.make_room(view, plan, place, turn)
+                    && round.seat(view, plan, place, turn, None);
+            if !found {
                 walk.give_back(candidate);
                 failed = true;
             }
@@ -255,14 +267,20 @@ impl Rounds {
             (u64::MAX - asked, *turn)
         });
         turns.dedup();
-        turns.into_iter().for_each(|turn| self.resume(view, plan, turn));
+        for turn in turns {
+            let started = self.resume(view, plan, turn);
+            // A node that is being emptied for it must not be taken by those who left.
+            if self.rules.moves && !started && view.stopping() > 0 {
+                break;
+            }
+        }
         if self.rules.reuse && view.round().is_some() && view.stopping() == 0 {
             self.fill(view, plan);
         }
     }
 
-    /// Starts members of a team that wait for their turn.
-    fn resume(&self, view: &View<'_>, plan: &mut Plan<'_>, turn: Turn) {
+    /// Starts members of a team that wait for their turn; whether there was room.
+    fn resume(&self, view: &View<'_>, plan: &mut Plan<'_>, turn: Turn) -> bool {
         let waits = |job: &JobId| view.job(*job).is_some_and(|job| job.phase == Phase::Pending);
         let waiting: Vec<JobId> = turn.team.members().filter(waits).collect();
         let place = &*self.rules.place;
@@ -278,10 +296,12 @@ impl Rounds {
             }
             (None, _) | (Some(_), _) => seats::place_team(view, place, plan.free(), turn),
         };
+        let found = seats.is_some();
         for (job, placement) in seats.into_iter().flatten() {
             // What a plan does not take now is tried again at the next question.
             let _ = plan.start(job, placement);
         }
+        found
     }
 
     /// Gives what is free to those who wait, model by model, most urgent first.
@@ -385,6 +405,14 @@ fn can_come_back(view: &View<'_>, lease: &Lease) -> bool {
         let node = view.node(part.node).filter(|node| node.usable());
         node.zip(demand).is_some_and(|(node, demand)| Kept::admits(node.kept, demand))
     })
+}
+
+/// Whether a stay has worked for as long as it took to load, and takes to save: where rounds are
+/// shorter than that, who is stopped at the end of each would never come to an end.
+fn has_paid_off(view: &View<'_>, lease: &Lease) -> bool {
+    let Some((job, started)) = view.job(lease.job).zip(lease.started) else { return true };
+    let worked = view.now().since(started).saturating_sub(lease.load);
+    worked >= lease.load + job.spec.checkpoint.save
 }
 
 /// Thousandths of free GPUs of each model, on nodes that take jobs and are kept for none.

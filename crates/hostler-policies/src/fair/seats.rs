@@ -83,6 +83,11 @@ pub(super) struct Seated {
 }
 
 impl Seated {
+    /// The lease of a job that shares with nobody.
+    pub(super) fn alone(self) -> Option<LeaseId> {
+        self.second.is_none().then_some(self.first)
+    }
+
     pub(super) fn leases(self) -> impl Iterator<Item = LeaseId> {
         [Some(self.first), self.second].into_iter().flatten()
     }

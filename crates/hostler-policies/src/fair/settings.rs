@@ -32,23 +32,29 @@ pub(super) fn sharing_time_by(
     })
 }
 
-/// Declares the settings of a policy of this family: those of rounds, and its own.
+/// Declares the settings of a policy of this family: those of rounds, and its own; how long rounds
+/// are, how often it solves and where jobs go unless it is told otherwise.
 macro_rules! round_settings {
     ($(#[$meta:meta])* struct $name:ident { $($own:tt)* }) => {
+        crate::fair::settings::round_settings! {
+            $(#[$meta])* struct $name for 360, 0 in Consolidate { $($own)* }
+        }
+    };
+    ($(#[$meta:meta])* struct $name:ident for $secs:literal, $gap:literal in $place:ident { $($own:tt)* }) => {
         hostler_core::settings! {
             $(#[$meta])*
             struct $name {
                 $($own)*
                 /// Length of a round; turns are given anew at its end.
-                round_secs: u64 = 360,
+                round_secs: u64 = $secs,
                 /// Least time between two solutions; 0 solves whenever something changed.
-                gap_secs: u64 = 0,
+                gap_secs: u64 = $gap,
                 /// Whether GPUs that become free inside a round are given to those who wait;
                 /// without it nobody starts for the rest of a round only.
                 reuse: bool = true,
                 /// Whether priorities are weights: twice the priority, twice the share.
                 weighted: bool = false,
-                place: crate::place::PlaceRule = crate::place::PlaceRule::Consolidate,
+                place: crate::place::PlaceRule = crate::place::PlaceRule::$place,
                 /// Whose run times it goes by.
                 estimate: hostler_core::predict::EstimateSource =
                     hostler_core::predict::EstimateSource::User,
@@ -69,6 +75,7 @@ macro_rules! round_settings {
                     },
                     dealing: Box::new(crate::fair::ByTier),
                     place: self.place.build(),
+                    moves: false,
                     estimates: self.estimate,
                 }
             }

@@ -18,7 +18,7 @@ use crate::allocate::{
     Allocate, AllocateError, Allocation, Entity, Inner, Instance, Isolated, JobRow, PairRow,
     in_parts, isolated_rates,
 };
-use crate::limits::{STEPS_LEFT_PART, UNKNOWN_RUN};
+use crate::limits::{PACKED_CLASSES_MAX, STEPS_LEFT_PART, UNKNOWN_RUN};
 
 /// Steps and speeds are counted in millionths.
 const MILLION: f64 = 1e6;
@@ -34,6 +34,9 @@ pub type Alone = Arc<dyn Fn(&Instance) -> Vec<f64> + Send + Sync>;
 pub struct FairQuestion {
     /// Whether jobs that are willing may share GPUs.
     pub packed: bool,
+    /// Whether pairs that nobody has seen are asked about, as if neither of the two cost the other
+    /// anything: for a rule that tries them.
+    pub hopeful: bool,
     /// Whether priorities are weights.
     pub weighted: bool,
     /// Whether tenants share first, and how each divides its part.
@@ -96,6 +99,7 @@ impl FairQuestion {
     pub fn new() -> FairQuestion {
         FairQuestion {
             packed: false,
+            hopeful: false,
             weighted: false,
             tenants: None,
             prices: BTreeMap::new(),
@@ -120,7 +124,10 @@ impl FairQuestion {
             let kind = if self.packed { kinds.of(view, job) } else { 0 };
             jobs.push(JobRow { kind, ..self.job_row(view, job, row) });
         }
-        let pairs = if self.packed { kinds.pairs(view) } else { Vec::new() };
+        let pairs = if self.packed { kinds.pairs(view, self.hopeful) } else { Vec::new() };
+        if self.hopeful {
+            note_partners(view, &mut jobs);
+        }
         let price = |name: &str| self.prices.get(name).copied().unwrap_or(1.0);
         let prices = view.models().iter().map(|model| price(&model.name)).collect();
         let entities = match self.tenants {
@@ -148,6 +155,9 @@ impl FairQuestion {
             entity: self.tenants.map(|_| job.spec.tenant.0),
             held_type: held(view, job),
             number: job.id.0,
+            partner: None,
+            gpu_use: job.gpu_use.map_or(1.0, |used| f64::from(used.0) / 1000.0),
+            has_run: job.started,
         }
     }
 
@@ -251,27 +261,66 @@ impl Kinds {
         *self.known.entry(key).or_insert(next)
     }
 
-    /// Pairs of kinds that run together somewhere.
-    fn pairs(&self, view: &View<'_>) -> Vec<PairRow> {
+    /// Pairs of kinds that run together somewhere; with those that nobody has seen, if somebody is
+    /// hopeful of them.
+    fn pairs(&self, view: &View<'_>, hopeful: bool) -> Vec<PairRow> {
         let mut pairs = Vec::new();
-        for (first, first_kind) in &self.known {
-            let Some(profile) = view.profile(first.0) else { continue };
-            for (second, second_kind) in self.known.range(first..) {
+        // A hope for every two of many kinds would be more than can be looked at.
+        let few = if hopeful { PACKED_CLASSES_MAX } else { usize::MAX };
+        for (first, first_kind) in self.known.iter().take(few) {
+            for (second, second_kind) in self.known.range(first..).take(few) {
                 if (first.1, first.2) != (second.1, second.2) {
                     continue;
                 }
-                let models = (0..view.models().len() as u32).map(ModelId);
-                let both = |model| {
-                    let pair = profile.pair_rates(second.0, model, first.1).unwrap_or((0.0, 0.0));
-                    if pair.0 > 0.0 && pair.1 > 0.0 { pair } else { (0.0, 0.0) }
-                };
-                let rates: Vec<(f64, f64)> = models.map(both).collect();
-                if rates.iter().any(|(rate, _)| *rate > 0.0) {
-                    pairs.push(PairRow { first: *first_kind, second: *second_kind, rates });
-                }
+                let row = pair_row(view, (first.0, second.0), first.1, hopeful);
+                pairs.extend(row.map(|(rates, seen)| PairRow {
+                    first: *first_kind,
+                    second: *second_kind,
+                    rates,
+                    seen,
+                }));
             }
         }
         pairs
+    }
+}
+
+/// Speeds of two kinds of jobs beside each other by model, and whether they were seen on any; none
+/// where nothing is to be said of them.
+fn pair_row(
+    view: &View<'_>,
+    (one, other): (ProfileKey, ProfileKey),
+    gpus: u32,
+    hopeful: bool,
+) -> Option<(Vec<(f64, f64)>, bool)> {
+    let profile = view.profile(one);
+    let alone = |key: ProfileKey, model: ModelId| {
+        view.profile(key).map_or(1.0, |profile| profile.steps_per_sec(model, gpus, false))
+    };
+    let mut seen = false;
+    let models = (0..view.models().len() as u32).map(ModelId);
+    let rates = models.map(|model| {
+        match profile.and_then(|profile| profile.pair_rates(other, model, gpus)) {
+            Some(pair) => {
+                seen = true;
+                if pair.0 > 0.0 && pair.1 > 0.0 { pair } else { (0.0, 0.0) }
+            }
+            None if hopeful => (alone(one, model), alone(other, model)),
+            None => (0.0, 0.0),
+        }
+    });
+    let rates: Vec<(f64, f64)> = rates.collect();
+    (hopeful || rates.iter().any(|(rate, _)| *rate > 0.0)).then_some((rates, seen))
+}
+
+/// Says of each job with whom it shares GPUs by the last solution.
+fn note_partners(view: &View<'_>, jobs: &mut [JobRow]) {
+    let sharing = view.pair_accounts().filter(|(_, _, account)| account.share > 0);
+    let sharing = sharing.filter_map(|(team, ..)| Some((team.first.0, team.second?.0)));
+    let partners: BTreeMap<u32, u32> =
+        sharing.flat_map(|(one, other)| [(one, other), (other, one)]).collect();
+    if !partners.is_empty() {
+        jobs.iter_mut().for_each(|job| job.partner = partners.get(&job.number).copied());
     }
 }
 
@@ -281,7 +330,8 @@ pub(super) fn runs_together(view: &View<'_>, turn: Turn) -> bool {
     let key = |job: JobId| view.job(job).and_then(|job| pair_key(view, job));
     let (Some(first), Some(second)) = (key(turn.team.first), key(second)) else { return false };
     let pair = view.profile(first.0).and_then(|own| own.pair(second.0, turn.model, first.1));
-    pair.is_some_and(|PairPace(own, others)| own > Pace::ZERO && others > Pace::ZERO)
+    // Of whom nobody knows anything, somebody was hopeful.
+    pair.is_none_or(|PairPace(own, others)| own > Pace::ZERO && others > Pace::ZERO)
 }
 
 /// What must be equal for two jobs to share GPUs in the same way: profile, GPUs in all, and GPUs

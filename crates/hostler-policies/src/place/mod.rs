@@ -5,6 +5,7 @@
 //! a role fits never depends on the rule: without a locality it fits when the free slots of all
 //! nodes add up, with one when those of a rack or of a single node do.
 
+pub mod affinity;
 pub mod balance;
 pub mod best_fit;
 pub mod by_skew;
@@ -14,6 +15,7 @@ pub mod progressive;
 pub(crate) mod scored;
 pub mod spread;
 
+use affinity::Affinity;
 use balance::Balance;
 use best_fit::BestFit;
 use by_skew::BySkew;
@@ -45,17 +47,20 @@ pub enum PlaceRule {
     Balance,
     /// As few nodes as possible for jobs that lose on several, else the fewest free GPUs.
     BySkew,
+    /// A node where jobs ask for as many GPUs.
+    Affinity,
 }
 
 impl PlaceRule {
     /// Every rule.
-    pub const ALL: [PlaceRule; 6] = [
+    pub const ALL: [PlaceRule; 7] = [
         PlaceRule::FirstFit,
         PlaceRule::BestFit,
         PlaceRule::Consolidate,
         PlaceRule::Spread,
         PlaceRule::Balance,
         PlaceRule::BySkew,
+        PlaceRule::Affinity,
     ];
 
     /// The stage that places by this rule.
@@ -67,13 +72,14 @@ impl PlaceRule {
             PlaceRule::Spread => Box::new(Spread),
             PlaceRule::Balance => Box::new(Balance { with_gpus: true }),
             PlaceRule::BySkew => Box::new(BySkew),
+            PlaceRule::Affinity => Box::new(Affinity::default()),
         }
     }
 }
 
 impl SettingType for PlaceRule {
-    const TAKES: &'static str =
-        "\"first-fit\" | \"best-fit\" | \"consolidate\" | \"spread\" | \"balance\" | \"by-skew\"";
+    const TAKES: &'static str = "\"first-fit\" | \"best-fit\" | \"consolidate\" | \"spread\" | \
+                                 \"balance\" | \"by-skew\" | \"affinity\"";
     const HELP: &'static str = "Which nodes a job gets.";
 }
 

@@ -140,7 +140,7 @@ fn a_deadline_that_can_be_met_is_met() {
 fn too_many_classes_for_pairs_are_refused() {
     let mut instance = two_jobs();
     instance.jobs = (0..300).map(|at| job(&[1.0 + f64::from(at), 1.0])).collect();
-    instance.pairs = vec![PairRow { first: 0, second: 0, rates: vec![(1.0, 1.0); 2] }];
+    instance.pairs = vec![PairRow { first: 0, second: 0, rates: vec![(1.0, 1.0); 2], seen: true }];
     let error = MaxMin::new(RateKnowledge::Packed).allocate(&instance).unwrap_err().to_string();
     assert_eq!(error, "too many classes of jobs for pairs: 300; the limit is 256");
 }

@@ -26,6 +26,7 @@ fn job(random: &mut Random, types: usize, kinds: u32) -> JobRow {
         entity: random.pick(&[(Some(0), 1.0), (Some(1), 1.0), (None, 1.0)]),
         held_type: None,
         number: 0,
+        ..JobRow::default()
     }
 }
 
@@ -44,7 +45,7 @@ fn instance(seed: u64, jobs: usize, types: usize) -> Instance {
     for first in 0..kinds {
         for second in first..kinds {
             let rates = (0..types).map(|_| (odd(random), random.pick(&[(0.0, 1.0), (0.9, 3.0)])));
-            pairs.push(PairRow { first, second, rates: rates.collect() });
+            pairs.push(PairRow { first, second, rates: rates.collect(), seen: true });
         }
     }
     let workers =

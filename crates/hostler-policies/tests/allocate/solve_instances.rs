@@ -39,7 +39,12 @@ fn instance(table: &Value, case: &Value) -> Instance {
                 (pair[0].as_f64().unwrap_or(0.0), pair[1].as_f64().unwrap_or(0.0))
             };
             let rates = TYPES.iter().map(entry).collect();
-            pairs.push(PairRow { first: kind as u32, second: other_kind as u32, rates });
+            pairs.push(PairRow {
+                first: kind as u32,
+                second: other_kind as u32,
+                rates,
+                seen: true,
+            });
         }
     }
     let workers =

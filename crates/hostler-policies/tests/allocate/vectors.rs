@@ -53,6 +53,7 @@ fn instance(case: &Value) -> Instance {
                     .expect("the file is as its readme says")
             })
             .collect(),
+        seen: true,
     };
     let entity = |(at, policy): (usize, &Value)| Entity {
         weight: case["entity_weights"][at].as_f64().expect("the file is as its readme says"),

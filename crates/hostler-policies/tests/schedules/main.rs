@@ -11,6 +11,7 @@ mod reference;
 mod regressions;
 mod reserve;
 mod sharing;
+mod slices;
 mod suspended;
 mod unsaved;
 

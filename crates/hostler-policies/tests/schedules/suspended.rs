@@ -272,10 +272,10 @@ fn who_is_suspended_is_not_put_beside_another() {
     let nearly = Pace::from_steps_per_sec(0.9).unwrap();
     profile.measured.set_pair(PairRun(key, model, 1), PairPace(nearly, nearly));
     let expected = expect![[r#"
-        a  0..377 1817..2177 2537..2852
+        a  0..377 1817..2177 2841..3156
         b  377..737 1097..1457 2177..2509
-        c  737..1097 1457..1817 2509..2537 2852..3182
-        avg jct 2837.67  makespan 3182  preemptions 7
+        c  737..1097 1457..1817 2509..2841
+        avg jct 2825.33  makespan 3156  preemptions 6
     "#]];
     let policy = "kind = 'max-min-fairness'\npacked = true";
     expected.assert_eq(&scenario.check(&|| build(policy)).text);

@@ -60,6 +60,11 @@ fn leases_let_newcomers_run_who_would_end_late() {
 }
 
 #[test]
+fn slices_of_time_let_newcomers_have_their_turn() {
+    newcomers_run_first("kind = 'gandiva'\nround_secs = 2\ngap_secs = 1\n");
+}
+
+#[test]
 fn queues_with_the_gittins_index_let_newcomers_run_first() {
     newcomers_run_first("kind = 'gittins'\nlimits_gpu_secs = [2, 3600]\nends_min = 1\n");
 }

@@ -132,6 +132,7 @@ mod tests {
                 first: 1,
                 second: 1,
                 rates: vec![(10.0 * together, 10.0 * together)],
+                seen: true,
             }],
             entities: Vec::new(),
         }

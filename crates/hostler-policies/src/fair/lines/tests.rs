@@ -96,6 +96,7 @@ fn run(
         ranking: Ranking { head_start: Span::from_secs(180), fillers },
         dealing: Box::new(ByTier),
         place: Box::new(BestFit),
+        moves: false,
         estimates: EstimateSource::User,
     };
     let rounds = Rounds::new(rules, question, move |_| make());
