@@ -12,6 +12,7 @@ mod reach;
 mod runners;
 mod shapes;
 mod share;
+mod stirs;
 mod strict;
 
 use std::sync::Arc;
@@ -115,6 +116,7 @@ pub struct Cache {
     shapes: shapes::ShapeQueues,
     runners: runners::Runners,
     reach: reach::Reach,
+    stirs: stirs::Stirs,
     /// Memory for looks ahead; what is in it means nothing.
     spare: Capacity,
     without: Overlay,

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::backlog::Rank;
 use super::runners::Runners;
+use super::stirs::Stir;
 use crate::capacity::{Capacity, Overlay, Walk};
 use crate::id::{LeaseId, NodeId};
 use crate::job::{Demand, JobSpec, Locality};
@@ -40,6 +41,9 @@ struct QueueReach {
     wanted: Wanted,
     by_node: Vec<u32>,
     total: u64,
+    /// Whether it was counted at the question before, beside jobs that were about to start: who
+    /// ranks before one of them was not given its room.
+    is_new: bool,
 }
 
 /// A job may find room.
@@ -106,23 +110,31 @@ impl Reach {
         self.queues.clear();
     }
 
-    /// Counts nodes again on which something ended or began. `lives` tells whether a queue still
-    /// asks for this.
+    /// Counts nodes again on which something ended or began, for those to whom it matters. `lives`
+    /// tells whether a queue still asks for this.
     pub(super) fn follow(
         &mut self,
         now: &Now<'_, '_>,
-        (nodes, runners): (&[NodeId], &Runners),
+        (stirs, runners): (&[Stir], &Runners),
         lives: impl Fn(QueueId, &Wanted) -> bool,
     ) {
-        if nodes.len() > REACH_NODES_MAX {
+        if stirs.len() > REACH_NODES_MAX {
             return self.clear();
         }
         self.queues.retain(|id, limits| limits.first().is_some_and(|one| lives(*id, &one.wanted)));
+        if stirs.is_empty() {
+            return;
+        }
         let mut queues: Vec<&mut QueueReach> = self.queues.values_mut().flatten().collect();
         queues.sort_unstable_by_key(|reach| reach.key);
-        for node in nodes {
-            // What a node can never hold is worth nothing to it, whoever leaves.
-            let concerned = |reach: &&mut &mut QueueReach| reach.wanted.may_go_to(now, *node);
+        for stir in stirs {
+            let node = &stir.node;
+            // What a node can never hold is worth nothing to it, whoever leaves; what is worth
+            // nothing cannot become less.
+            let concerned = |reach: &&mut &mut QueueReach| {
+                let loses = stir.loses && (reach.is_new || reach.worth(*node) > 0);
+                (stir.helps(reach.key) || loses) && reach.wanted.may_go_to(now, *node)
+            };
             let mut concerned = queues.iter_mut().rev().filter(concerned).peekable();
             if concerned.peek().is_none() {
                 continue;
@@ -137,6 +149,7 @@ impl Reach {
                 reach.count(*node, &self.without, now);
             }
         }
+        queues.iter_mut().for_each(|reach| reach.is_new = false);
     }
 
     /// The least memory that is too much for a job and those behind it in its queue, beside what
@@ -224,7 +237,7 @@ impl Reach {
             }
         }
         let by_node = vec![0; now.view.nodes().len()];
-        let mut reach = QueueReach { key, wanted, by_node, total: 0 };
+        let mut reach = QueueReach { key, wanted, by_node, total: 0, is_new: true };
         nodes.into_iter().for_each(|node| reach.count(node, &self.without, now));
         let mut met = 0;
         let drifting = runners.drifting_after(key, (now.view, now.order));
@@ -322,6 +335,9 @@ impl QueueReach {
     }
 
     fn worth(&self, node: NodeId) -> u32 {
+        if self.total == 0 {
+            return 0;
+        }
         self.by_node.get(node.index()).copied().unwrap_or(0)
     }
 
@@ -337,6 +353,9 @@ impl QueueReach {
     fn count(&mut self, node: NodeId, without: &Overlay, now: &Now<'_, '_>) {
         let Wanted { demand, count } = &self.wanted;
         let worth = self.wanted.worth(without.slots(now.free, node, demand, *count));
+        if worth == 0 && self.total == 0 {
+            return;
+        }
         if self.by_node.len() <= node.index() {
             // A node has joined since.
             self.by_node.resize(now.view.nodes().len().max(node.index() + 1), 0);

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Bound;
 
 use super::backlog::{BacklogChanges, Rank};
-use crate::id::{LeaseId, NodeId};
+use crate::id::LeaseId;
 use crate::job::Job;
 use crate::limits::RUNNERS_OVER_MIN;
+use crate::placement::Lease;
 use crate::stage::Order;
 use crate::view::View;
 
@@ -39,6 +40,16 @@ struct Sorted {
     next: Vec<Runner>,
     /// The last one that was taken from the line.
     reached: Option<Runner>,
+}
+
+/// A lease that ranks after what it did when it was last looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Slip {
+    pub(super) lease: LeaseId,
+    /// Its key before, where that is known and all went by it.
+    pub(super) before: Option<i64>,
+    /// Its key now.
+    pub(super) now: i64,
 }
 
 /// Runners that are taken from the line at a time.
@@ -91,22 +102,28 @@ struct Line {
 impl Line {
     fn of_all(view: &View<'_>, order: &dyn Order) -> Line {
         let mut line = Line::default();
-        view.leases().for_each(|lease| line.put(lease.id, view, order));
+        view.leases().for_each(|lease| _ = line.put(lease.id, view, order));
         line
     }
 
-    /// Puts a lease where it belongs by now, unless it has ended.
-    fn put(&mut self, id: LeaseId, view: &View<'_>, order: &dyn Order) {
-        let Some(job) = job_of(view, id) else { return };
+    /// Puts a lease where it belongs by now, unless it has ended; the answer are its keys before
+    /// and now.
+    fn put(
+        &mut self,
+        id: LeaseId,
+        view: &View<'_>,
+        order: &dyn Order,
+    ) -> Option<(Option<i64>, i64)> {
+        let job = job_of(view, id)?;
         let most = order.key_at_most(view, job);
         self.drifts |= most.is_some();
         let rank = (most.unwrap_or_else(|| order.key(view, job)), job.id);
-        match self.ranks.insert(id, rank) {
-            Some(before) if before == rank => return,
-            Some(before) => _ = self.runners.remove(&(before, id)),
-            None => {}
+        let before = self.ranks.insert(id, rank);
+        if before != Some(rank) {
+            before.iter().for_each(|before| _ = self.runners.remove(&(*before, id)));
+            self.runners.insert((rank, id));
         }
-        self.runners.insert((rank, id));
+        Some((before.map(|(key, _)| key), rank.0))
     }
 
     fn remove(&mut self, runner: Runner) {
@@ -121,35 +138,37 @@ impl Runners {
         *self = Runners::default();
     }
 
-    /// Ranks of the question before are not those of this one.
-    fn begin(&mut self, view: &View<'_>, order: &dyn Order) {
-        let Runners { line, sorted } = self;
-        for (_, id) in sorted.looked_at.drain() {
-            line.iter_mut().for_each(|line| line.put(id, view, order));
-        }
-        sorted.met.clear();
-        sorted.next.clear();
-        sorted.reached = None;
-    }
-
-    /// Takes in who began to run and who ranks after what it did; the answer are their nodes.
+    /// Takes in who began to run, and who ranks after what it did, which is the answer. Ranks of
+    /// the question before are not those of this one.
     pub(super) fn follow(
         &mut self,
         view: &View<'_>,
         order: &dyn Order,
         news: &BacklogChanges,
-    ) -> Vec<NodeId> {
-        self.begin(view, order);
+    ) -> Vec<Slip> {
+        let Runners { line, sorted } = self;
+        let again: Vec<LeaseId> = sorted.looked_at.drain().map(|(_, id)| id).collect();
+        sorted.met.clear();
+        sorted.next.clear();
+        sorted.reached = None;
         let most = 2 * view.lease_count() + RUNNERS_OVER_MIN;
-        self.line = self.line.take().filter(|line| line.runners.len() <= most);
-        let started = news.left.iter().filter_map(|(rank, _)| view.job(rank.1)?.lease());
-        let leases = started.chain(news.slipped.iter().copied());
-        let mut nodes = Vec::new();
-        for lease in leases.filter_map(|id| view.lease(id)) {
-            self.line.iter_mut().for_each(|line| line.put(lease.id, view, order));
-            nodes.extend(lease.placement.parts.iter().map(|part| part.node));
-        }
-        nodes
+        *line = line.take().filter(|line| line.runners.len() <= most);
+        let mut put = |id| line.as_mut().and_then(|line| line.put(id, view, order));
+        started(view, news).for_each(|lease| _ = put(lease.id));
+        let slips = news.slipped.iter().map(|id| {
+            let (before, now) = put(*id).unwrap_or((None, i64::MAX));
+            Slip { lease: *id, before: before.filter(|_| order.is_timed()), now }
+        });
+        let slips = slips.collect();
+        again.into_iter().for_each(|id| _ = put(id));
+        slips
+    }
+
+    /// The key that a lease had when it was last looked at, which may have ended since; only where
+    /// all go by it.
+    pub(super) fn noted(&self, order: &dyn Order, id: LeaseId) -> Option<i64> {
+        let line = self.line.as_ref().filter(|_| order.is_timed())?;
+        line.ranks.get(&id).map(|(key, _)| *key)
     }
 
     /// The last in line but so many, if it ranks after a key.
@@ -190,13 +209,19 @@ impl Runners {
     /// that are told of, it is the one that was noted then: to work it out may cost a walk over all
     /// that a job holds.
     pub(super) fn key(&self, view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<i64> {
-        let line = self.line.as_ref().filter(|_| order.is_timed());
-        let noted = line.and_then(|line| line.ranks.get(&id).copied());
         let job = || job_of(view, id);
         let most = || job().and_then(|job| order.key_at_most(view, job));
-        let noted = noted.map(|(key, _)| key).or_else(most);
+        let noted = self.noted(order, id).or_else(most);
         noted.or_else(|| job().map(|job| order.key(view, job)))
     }
+}
+
+/// Leases of jobs that waited at the question before.
+pub(super) fn started<'v>(
+    view: &View<'v>,
+    news: &BacklogChanges,
+) -> impl Iterator<Item = &'v Lease> {
+    news.left.iter().filter_map(|(rank, _)| view.lease(view.job(rank.1)?.lease()?))
 }
 
 /// The job of a lease that has not ended.
