@@ -7,6 +7,7 @@ mod backlog;
 mod fair_share;
 mod greedy;
 mod leaving;
+mod notes;
 mod preempt;
 mod reach;
 mod runners;

@@ -91,7 +91,7 @@ impl Pipeline {
         }
         let slips = pass.runners.follow(view, order, news);
         let now = Now { view, order, free: plan.free(), stopped: &pass.stopped };
-        let stirs = pass.stirs.follow(&now, (news, &slips), &pass.runners);
+        let stirs = pass.stirs.follow(&now, (news, &slips), &mut pass.runners);
         let lives = |id, wanted: &_| self.cache.shapes.lives(id, wanted);
         pass.reach.follow(&now, (&stirs, &pass.runners), lives);
     }

@@ -7,10 +7,11 @@
 //! anybody asked for goes to where it belongs by then; those who were asked for are likely to be
 //! looked at the next time in any case, and keep their places.
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Bound;
 
 use super::backlog::{BacklogChanges, Rank};
+use super::notes::{Note, Notes, Seen};
 use crate::id::LeaseId;
 use crate::job::Job;
 use crate::limits::RUNNERS_OVER_MIN;
@@ -27,6 +28,8 @@ pub(super) struct Runners {
     /// None until somebody asks.
     line: Option<Line>,
     sorted: Sorted,
+    /// Number of this question.
+    question: u64,
 }
 
 /// The end of the line by the ranks of this question.
@@ -94,7 +97,7 @@ impl Sorted {
 #[derive(Default)]
 struct Line {
     runners: BTreeSet<Runner>,
-    ranks: BTreeMap<LeaseId, Rank>,
+    notes: Notes,
     /// Whether keys grow without a word.
     drifts: bool,
 }
@@ -114,11 +117,13 @@ impl Line {
         view: &View<'_>,
         order: &dyn Order,
     ) -> Option<(Option<i64>, i64)> {
-        let job = job_of(view, id)?;
+        let lease = view.lease(id)?;
+        let job = view.job(lease.job)?;
         let most = order.key_at_most(view, job);
         self.drifts |= most.is_some();
         let rank = (most.unwrap_or_else(|| order.key(view, job)), job.id);
-        let before = self.ranks.insert(id, rank);
+        let before = self.notes.insert(id, Note::new(rank, lease.stop.is_some()));
+        let before = before.map(|note| note.rank);
         if before != Some(rank) {
             before.iter().for_each(|before| _ = self.runners.remove(&(*before, id)));
             self.runners.insert((rank, id));
@@ -127,7 +132,7 @@ impl Line {
     }
 
     fn remove(&mut self, runner: Runner) {
-        self.ranks.remove(&runner.1);
+        self.notes.remove(runner.1);
         self.runners.remove(&runner);
     }
 }
@@ -146,7 +151,8 @@ impl Runners {
         order: &dyn Order,
         news: &BacklogChanges,
     ) -> Vec<Slip> {
-        let Runners { line, sorted } = self;
+        let Runners { line, sorted, question } = self;
+        *question += 1;
         let again: Vec<LeaseId> = sorted.looked_at.drain().map(|(_, id)| id).collect();
         sorted.met.clear();
         sorted.next.clear();
@@ -164,11 +170,16 @@ impl Runners {
         slips
     }
 
+    /// Takes in that a lease was told to stop.
+    pub(super) fn tell(&mut self, id: LeaseId) {
+        self.line.iter_mut().for_each(|line| line.notes.tell(id));
+    }
+
     /// The key that a lease had when it was last looked at, which may have ended since; only where
     /// all go by it.
     pub(super) fn noted(&self, order: &dyn Order, id: LeaseId) -> Option<i64> {
         let line = self.line.as_ref().filter(|_| order.is_timed())?;
-        line.ranks.get(&id).map(|(key, _)| *key)
+        line.notes.get(id).map(|note| note.rank.0)
     }
 
     /// The last in line but so many, if it ranks after a key.
@@ -178,7 +189,7 @@ impl Runners {
         key: i64,
         (view, order): (&View<'_>, &dyn Order),
     ) -> Option<Runner> {
-        let Runners { line, sorted } = self;
+        let Runners { line, sorted, .. } = self;
         let line = line.get_or_insert_with(|| Line::of_all(view, order));
         while sorted.met.len() <= count {
             let runner = sorted.take(line, key, (view, order))?;
@@ -205,14 +216,20 @@ impl Runners {
         Some((live, last_first.next().map_or(i64::MIN, |(rank, _)| rank.0)))
     }
 
-    /// The largest key that a running job may have until one is said. Where keys change at times
-    /// that are told of, it is the one that was noted then: to work it out may cost a walk over all
-    /// that a job holds.
-    pub(super) fn key(&self, view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<i64> {
-        let job = || job_of(view, id);
-        let most = || job().and_then(|job| order.key_at_most(view, job));
-        let noted = self.noted(order, id).or_else(most);
-        noted.or_else(|| job().map(|job| order.key(view, job)))
+    /// A running job as those see it who wait. Where keys change at times that are told of, it has
+    /// the one that was noted then: to work it out may cost a walk over all that a job holds.
+    pub(super) fn seen(&self, view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<Seen> {
+        let look = || {
+            let lease = view.lease(id)?;
+            let job = view.job(lease.job)?;
+            let key = order.key_at_most(view, job).unwrap_or_else(|| order.key(view, job));
+            Some(Seen { key, told: lease.stop.is_some() })
+        };
+        match self.line.as_ref().and_then(|line| line.notes.get(id)) {
+            Some(note) if order.is_timed() => Some(Seen { key: note.rank.0, told: note.told }),
+            Some(note) => note.at(self.question, look),
+            None => look(),
+        }
     }
 }
 

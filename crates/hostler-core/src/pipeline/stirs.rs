@@ -67,7 +67,7 @@ impl Stirs {
         &mut self,
         now: &Now<'_, '_>,
         (news, slips): (&BacklogChanges, &[Slip]),
-        runners: &Runners,
+        runners: &mut Runners,
     ) -> Vec<Stir> {
         let mut stirs = Vec::new();
         stirs.extend(news.opened.iter().map(|node| Stir::gain(*node, i64::MIN, i64::MAX)));
@@ -99,8 +99,10 @@ impl Stirs {
         // Who is told to stop gives way to everybody from then on.
         let told = news.rescheduled.iter().filter_map(|id| now.view.lease(*id));
         for lease in told.filter(|lease| lease.stop.is_some()) {
+            runners.tell(lease.id);
             if self.gone.insert(lease.id) {
-                let from = runners.key(now.view, now.order, lease.id).unwrap_or(i64::MIN);
+                let seen = runners.seen(now.view, now.order, lease.id);
+                let from = seen.map_or(i64::MIN, |seen| seen.key);
                 all(lease, &|node| Stir::gain(node, from, i64::MAX));
             }
         }
