@@ -60,7 +60,7 @@ impl Capacity {
             pinned.iter().any(|part| visit(part.node));
             return;
         }
-        let mut each = |id: u32| visit(NodeId(id));
+        let mut each = |id: u32| self.is_large_enough(id, demand) && visit(NodeId(id));
         if demand.gpu.0 == 0 {
             self.visit_by_level(walk, demand.cpu, &mut each);
             return;
@@ -95,13 +95,20 @@ impl Capacity {
             let mut parts = pinned.iter().filter(|part| self.model(part.node) == model);
             return parts.any(|part| visit(part.node));
         }
-        let mut each = |id: u32| visit(NodeId(id));
+        let mut each = |id: u32| self.is_large_enough(id, demand) && visit(NodeId(id));
         let class = model.map_or(0, |model| model.0 as u8 + 1);
         if demand.gpu.0 > 0 {
             return self.visit_class(Walk::Tightest, class, demand, &mut each);
         }
         let index = self.classes.get(usize::from(class));
         index.is_some_and(|index| index.visit_levels(Walk::Tightest, 0, demand.cpu, &mut each))
+    }
+
+    /// Whether a node has cores and memory for a task. The index knows cores roughly and memory not
+    /// at all: most nodes that it names have too little.
+    fn is_large_enough(&self, id: u32, demand: &Demand) -> bool {
+        let node = &self.nodes[id as usize];
+        node.cpu >= demand.cpu && node.mem >= demand.mem
     }
 
     fn visit_class(

@@ -48,6 +48,10 @@ pub struct BacklogChanges {
     pub ended: Vec<JobId>,
     /// Nodes that have more free than before, each once.
     pub freed: Vec<NodeId>,
+    /// Which of them have more than what leases left.
+    pub opened: Vec<NodeId>,
+    /// Which leases left which of them.
+    pub vacated: Vec<(NodeId, LeaseId)>,
     /// Running jobs that may rank after what they did.
     pub slipped: Vec<LeaseId>,
     /// Running jobs that are believed to end at another time than before.
@@ -192,7 +196,14 @@ impl Backlog {
                     news.ended.push(*id);
                     self.note_time(view, order, *id);
                 }
-                Change::Freed(node) => news.freed.push(*node),
+                Change::Freed(node) => {
+                    news.freed.push(*node);
+                    news.opened.push(*node);
+                }
+                Change::Vacated(node, lease) => {
+                    news.freed.push(*node);
+                    news.vacated.push((*node, *lease));
+                }
                 Change::Slipped(lease) => news.slipped.push(*lease),
                 Change::Rescheduled(lease) => {
                     news.rescheduled.push(*lease);

@@ -7,11 +7,13 @@ mod backlog;
 mod fair_share;
 mod greedy;
 mod leaving;
+mod notes;
 mod preempt;
 mod reach;
 mod runners;
 mod shapes;
 mod share;
+mod stirs;
 mod strict;
 
 use std::sync::Arc;
@@ -115,6 +117,7 @@ pub struct Cache {
     shapes: shapes::ShapeQueues,
     runners: runners::Runners,
     reach: reach::Reach,
+    stirs: stirs::Stirs,
     /// Memory for looks ahead; what is in it means nothing.
     spare: Capacity,
     without: Overlay,

@@ -12,6 +12,7 @@ use super::leaving::{Leave, Leaving, Trial};
 use super::reach::{Looking, Now, Reach, Touched};
 use super::runners::Runners;
 use super::shapes::ShapeQueue;
+use super::stirs::Stirs;
 use super::{Cache, Head, Pipeline, explain, explain_newcomers};
 use crate::capacity::{Capacity, Overlay};
 use crate::decision::Decision;
@@ -38,6 +39,7 @@ struct Pass {
     without: Overlay,
     runners: Runners,
     reach: Reach,
+    stirs: Stirs,
     touched: Touched,
     /// Leases that housekeeping or this pass told to stop.
     stopped: BTreeSet<LeaseId>,
@@ -57,6 +59,7 @@ impl Pipeline {
             without: std::mem::take(&mut self.cache.without),
             runners: std::mem::take(&mut self.cache.runners),
             reach: std::mem::take(&mut self.cache.reach),
+            stirs: std::mem::take(&mut self.cache.stirs),
             stopped: told_to_stop(plan),
             ..Pass::default()
         };
@@ -68,6 +71,7 @@ impl Pipeline {
         self.cache.spare = pass.later.unwrap_or(pass.spare);
         self.cache.without = pass.without;
         (self.cache.runners, self.cache.reach) = (pass.runners, pass.reach);
+        self.cache.stirs = pass.stirs;
         explain_newcomers(view, plan, &self.cache.backlog, news);
     }
 
@@ -82,20 +86,14 @@ impl Pipeline {
         let order = &*self.order;
         if news.all || self.misses_news() {
             pass.runners.forget();
+            pass.stirs = Stirs::default();
             return pass.reach.clear();
         }
-        let mut nodes = pass.runners.follow(view, order, news);
-        nodes.extend(&news.freed);
-        // Who is told to stop gives way to everybody from then on.
-        let told = news.rescheduled.iter().filter_map(|id| view.lease(*id));
-        let stopping = told.filter(|lease| lease.stop.is_some());
-        let stopping = stopping.chain(pass.stopped.iter().filter_map(|id| view.lease(*id)));
-        nodes.extend(stopping.flat_map(|lease| lease.placement.parts.iter().map(|part| part.node)));
-        nodes.sort_unstable();
-        nodes.dedup();
+        let slips = pass.runners.follow(view, order, news);
         let now = Now { view, order, free: plan.free(), stopped: &pass.stopped };
+        let stirs = pass.stirs.follow(&now, (news, &slips), &mut pass.runners);
         let lives = |id, wanted: &_| self.cache.shapes.lives(id, wanted);
-        pass.reach.follow(&now, (&nodes, &pass.runners), lives);
+        pass.reach.follow(&now, (&stirs, &pass.runners), lives);
     }
 
     /// Whether ranks of running jobs change without a word: by the order, or between passes.

@@ -2,9 +2,9 @@
 //! and what those hold that rank after it.
 //!
 //! As long as that is too little, there is no use in a search for victims. It is counted once for
-//! each queue, node by node, and again on the nodes where something ended or began. In between it
-//! may become less without notice, as running jobs rise past the one that waits; never more. So a
-//! job that is turned away by it would have found nobody.
+//! each queue, node by node, and again on the nodes where something ended or began, if that matters
+//! to who waits ([`Stir`]). In between it may become less without notice, as running jobs rise past
+//! the one that waits; never more. So a job that is turned away by it would have found nobody.
 //!
 //! Jobs of a queue ask for the same but for some memory. What is too little for one is too little
 //! for those that rank after it and ask for no less: a queue has a few such limits.
@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::backlog::Rank;
 use super::runners::Runners;
+use super::stirs::Stir;
 use crate::capacity::{Capacity, Overlay, Walk};
 use crate::id::{LeaseId, NodeId};
 use crate::job::{Demand, JobSpec, Locality};
@@ -40,6 +41,9 @@ struct QueueReach {
     wanted: Wanted,
     by_node: Vec<u32>,
     total: u64,
+    /// Whether it was counted at the question before, beside jobs that were about to start: who
+    /// ranks before one of them was not given its room.
+    is_new: bool,
 }
 
 /// A job may find room.
@@ -106,23 +110,31 @@ impl Reach {
         self.queues.clear();
     }
 
-    /// Counts nodes again on which something ended or began. `lives` tells whether a queue still
-    /// asks for this.
+    /// Counts nodes again on which something ended or began, for those to whom it matters. `lives`
+    /// tells whether a queue still asks for this.
     pub(super) fn follow(
         &mut self,
         now: &Now<'_, '_>,
-        (nodes, runners): (&[NodeId], &Runners),
+        (stirs, runners): (&[Stir], &Runners),
         lives: impl Fn(QueueId, &Wanted) -> bool,
     ) {
-        if nodes.len() > REACH_NODES_MAX {
+        if stirs.len() > REACH_NODES_MAX {
             return self.clear();
         }
         self.queues.retain(|id, limits| limits.first().is_some_and(|one| lives(*id, &one.wanted)));
+        if stirs.is_empty() {
+            return;
+        }
         let mut queues: Vec<&mut QueueReach> = self.queues.values_mut().flatten().collect();
         queues.sort_unstable_by_key(|reach| reach.key);
-        for node in nodes {
-            // What a node can never hold is worth nothing to it, whoever leaves.
-            let concerned = |reach: &&mut &mut QueueReach| reach.wanted.may_go_to(now, *node);
+        for stir in stirs {
+            let node = &stir.node;
+            // What a node can never hold is worth nothing to it, whoever leaves; what is worth
+            // nothing cannot become less.
+            let concerned = |reach: &&mut &mut QueueReach| {
+                let loses = stir.loses && (reach.is_new || reach.worth(*node) > 0);
+                (stir.helps(reach.key) || loses) && reach.wanted.may_go_to(now, *node)
+            };
             let mut concerned = queues.iter_mut().rev().filter(concerned).peekable();
             if concerned.peek().is_none() {
                 continue;
@@ -137,6 +149,7 @@ impl Reach {
                 reach.count(*node, &self.without, now);
             }
         }
+        queues.iter_mut().for_each(|reach| reach.is_new = false);
     }
 
     /// The least memory that is too much for a job and those behind it in its queue, beside what
@@ -224,7 +237,7 @@ impl Reach {
             }
         }
         let by_node = vec![0; now.view.nodes().len()];
-        let mut reach = QueueReach { key, wanted, by_node, total: 0 };
+        let mut reach = QueueReach { key, wanted, by_node, total: 0, is_new: true };
         nodes.into_iter().for_each(|node| reach.count(node, &self.without, now));
         let mut met = 0;
         let drifting = runners.drifting_after(key, (now.view, now.order));
@@ -294,34 +307,63 @@ impl QueueReach {
         later: Option<&Capacity>,
         (touched, runners): (&mut Touched, &Runners),
     ) -> bool {
-        let may_gain = touched.stopped_from.is_some_and(|from| from <= self.key);
-        if self.is_lost() && !may_gain {
+        // What a pass does makes a node worth less, but for those that it stops: to who ranks
+        // before these they were as good as gone.
+        let gains = |from: Option<i64>| from.is_some_and(|from| from <= self.key);
+        if self.is_lost() && !gains(touched.stopped_from) {
             return true;
         }
-        let Wanted { demand, count } = &self.wanted;
+        let enough = self.wanted.enough();
+        let at_stake = |node: &NodeId| u64::from(self.worth(*node));
+        // It is enough, even if nothing is left where the pass did something.
+        if self.total - touched.nodes.keys().map(at_stake).sum::<u64>() >= enough {
+            return false;
+        }
         let beside = Now { free: later.unwrap_or(now.free), ..*now };
         let mut total = self.total;
-        for (node, place) in &mut touched.nodes {
-            // What a pass does makes a node worth less, but for those that it stops.
-            let same = self.worth(*node) == 0 && !(may_gain && place.stops);
-            if same || !self.wanted.may_go_to(now, *node) {
-                continue;
-            }
-            without.clear();
-            for held in place.held.get_or_insert_with(|| on_node(now, *node, runners)) {
-                // What is being freed is free later on.
-                let given_back = later.is_some() && held.stopping;
-                if held.gives_way_to(self.key) && !given_back {
-                    give_back(without, &beside, held.lease, *node);
+        for more in [true, false] {
+            for (node, place) in &mut touched.nodes {
+                let concerned = gains(place.stops_from) == more && (more || self.worth(*node) > 0);
+                if !concerned || !self.wanted.may_go_to(now, *node) {
+                    continue;
+                }
+                place.hold(*node, (now, runners));
+                let worth = self.worth_beside(place, *node, without, (&beside, later.is_some()));
+                total = total + u64::from(worth) - u64::from(self.worth(*node));
+                if !more && total < enough {
+                    return true;
                 }
             }
-            let worth = self.wanted.worth(without.slots(beside.free, *node, demand, *count));
-            total = total + u64::from(worth) - u64::from(self.worth(*node));
+            if total < enough {
+                return true;
+            }
         }
-        total < self.wanted.enough()
+        false
+    }
+
+    /// What a node is worth beside what a pass did there; where that is to be counted `later`, what
+    /// is being freed is free.
+    fn worth_beside(
+        &self,
+        place: &Place,
+        node: NodeId,
+        without: &mut Overlay,
+        (beside, later): (&Now<'_, '_>, bool),
+    ) -> u32 {
+        without.clear();
+        for held in &place.held {
+            if held.gives_way_to(self.key) && !(later && held.stopping) {
+                give_back(without, beside, held.lease, node);
+            }
+        }
+        let Wanted { demand, count } = &self.wanted;
+        self.wanted.worth(without.slots(beside.free, node, demand, *count))
     }
 
     fn worth(&self, node: NodeId) -> u32 {
+        if self.total == 0 {
+            return 0;
+        }
         self.by_node.get(node.index()).copied().unwrap_or(0)
     }
 
@@ -337,6 +379,9 @@ impl QueueReach {
     fn count(&mut self, node: NodeId, without: &Overlay, now: &Now<'_, '_>) {
         let Wanted { demand, count } = &self.wanted;
         let worth = self.wanted.worth(without.slots(now.free, node, demand, *count));
+        if worth == 0 && self.total == 0 {
+            return;
+        }
         if self.by_node.len() <= node.index() {
             // A node has joined since.
             self.by_node.resize(now.view.nodes().len().max(node.index() + 1), 0);
@@ -359,23 +404,40 @@ pub(super) struct Touched {
 #[derive(Default)]
 struct Place {
     /// Those who are there, once somebody asked.
-    held: Option<Vec<Held>>,
-    /// Whether the pass told some of them to stop.
-    stops: bool,
+    held: Vec<Held>,
+    is_known: bool,
+    /// The best key of those that the pass told to stop.
+    stops_from: Option<i64>,
+}
+
+impl Place {
+    /// Looks who is there, unless somebody did.
+    fn hold(&mut self, node: NodeId, (now, runners): (&Now<'_, '_>, &Runners)) {
+        if !self.is_known {
+            self.held = on_node(now, node, runners);
+            self.is_known = true;
+        }
+    }
+}
+
+/// The better of two keys.
+fn best(one: Option<i64>, other: i64) -> Option<i64> {
+    Some(one.map_or(other, |one| one.min(other)))
 }
 
 impl Touched {
     pub(super) fn add(&mut self, placement: &Placement) {
         for part in &placement.parts {
-            self.nodes.entry(part.node).or_default().held = None;
+            self.nodes.entry(part.node).or_default().is_known = false;
         }
     }
 
     /// Somebody with this key was told to stop.
     pub(super) fn add_stop(&mut self, key: i64, placement: &Placement) {
-        self.stopped_from = Some(self.stopped_from.map_or(key, |from| from.min(key)));
+        self.stopped_from = best(self.stopped_from, key);
         for part in &placement.parts {
-            self.nodes.insert(part.node, Place { held: None, stops: true });
+            let place = self.nodes.entry(part.node).or_default();
+            (place.is_known, place.stops_from) = (false, best(place.stops_from, key));
         }
     }
 }
@@ -398,8 +460,10 @@ impl Held {
 fn on_node(now: &Now<'_, '_>, node: NodeId, runners: &Runners) -> Vec<Held> {
     let leases = now.view.node(node).map_or(&[][..], |node| &node.leases);
     let held = leases.iter().filter_map(|id| {
-        let key = runners.key(now.view, now.order, *id)?;
-        Some(Held { stopping: now.is_stopping(*id), key, lease: *id })
+        let seen = runners.seen(now.view, now.order, *id)?;
+        debug_assert_eq!(Some(seen.told), now.view.lease(*id).map(|lease| lease.stop.is_some()));
+        let stopping = seen.told || now.stopped.contains(id);
+        Some(Held { stopping, key: seen.key, lease: *id })
     });
     held.collect()
 }

@@ -7,13 +7,15 @@
 //! anybody asked for goes to where it belongs by then; those who were asked for are likely to be
 //! looked at the next time in any case, and keep their places.
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Bound;
 
 use super::backlog::{BacklogChanges, Rank};
-use crate::id::{LeaseId, NodeId};
+use super::notes::{Note, Notes, Seen};
+use crate::id::LeaseId;
 use crate::job::Job;
 use crate::limits::RUNNERS_OVER_MIN;
+use crate::placement::Lease;
 use crate::stage::Order;
 use crate::view::View;
 
@@ -26,6 +28,8 @@ pub(super) struct Runners {
     /// None until somebody asks.
     line: Option<Line>,
     sorted: Sorted,
+    /// Number of this question.
+    question: u64,
 }
 
 /// The end of the line by the ranks of this question.
@@ -39,6 +43,16 @@ struct Sorted {
     next: Vec<Runner>,
     /// The last one that was taken from the line.
     reached: Option<Runner>,
+}
+
+/// A lease that ranks after what it did when it was last looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Slip {
+    pub(super) lease: LeaseId,
+    /// Its key before, where that is known and all went by it.
+    pub(super) before: Option<i64>,
+    /// Its key now.
+    pub(super) now: i64,
 }
 
 /// Runners that are taken from the line at a time.
@@ -83,7 +97,7 @@ impl Sorted {
 #[derive(Default)]
 struct Line {
     runners: BTreeSet<Runner>,
-    ranks: BTreeMap<LeaseId, Rank>,
+    notes: Notes,
     /// Whether keys grow without a word.
     drifts: bool,
 }
@@ -91,26 +105,34 @@ struct Line {
 impl Line {
     fn of_all(view: &View<'_>, order: &dyn Order) -> Line {
         let mut line = Line::default();
-        view.leases().for_each(|lease| line.put(lease.id, view, order));
+        view.leases().for_each(|lease| _ = line.put(lease.id, view, order));
         line
     }
 
-    /// Puts a lease where it belongs by now, unless it has ended.
-    fn put(&mut self, id: LeaseId, view: &View<'_>, order: &dyn Order) {
-        let Some(job) = job_of(view, id) else { return };
+    /// Puts a lease where it belongs by now, unless it has ended; the answer are its keys before
+    /// and now.
+    fn put(
+        &mut self,
+        id: LeaseId,
+        view: &View<'_>,
+        order: &dyn Order,
+    ) -> Option<(Option<i64>, i64)> {
+        let lease = view.lease(id)?;
+        let job = view.job(lease.job)?;
         let most = order.key_at_most(view, job);
         self.drifts |= most.is_some();
         let rank = (most.unwrap_or_else(|| order.key(view, job)), job.id);
-        match self.ranks.insert(id, rank) {
-            Some(before) if before == rank => return,
-            Some(before) => _ = self.runners.remove(&(before, id)),
-            None => {}
+        let before = self.notes.insert(id, Note::new(rank, lease.stop.is_some()));
+        let before = before.map(|note| note.rank);
+        if before != Some(rank) {
+            before.iter().for_each(|before| _ = self.runners.remove(&(*before, id)));
+            self.runners.insert((rank, id));
         }
-        self.runners.insert((rank, id));
+        Some((before.map(|(key, _)| key), rank.0))
     }
 
     fn remove(&mut self, runner: Runner) {
-        self.ranks.remove(&runner.1);
+        self.notes.remove(runner.1);
         self.runners.remove(&runner);
     }
 }
@@ -121,35 +143,43 @@ impl Runners {
         *self = Runners::default();
     }
 
-    /// Ranks of the question before are not those of this one.
-    fn begin(&mut self, view: &View<'_>, order: &dyn Order) {
-        let Runners { line, sorted } = self;
-        for (_, id) in sorted.looked_at.drain() {
-            line.iter_mut().for_each(|line| line.put(id, view, order));
-        }
-        sorted.met.clear();
-        sorted.next.clear();
-        sorted.reached = None;
-    }
-
-    /// Takes in who began to run and who ranks after what it did; the answer are their nodes.
+    /// Takes in who began to run, and who ranks after what it did, which is the answer. Ranks of
+    /// the question before are not those of this one.
     pub(super) fn follow(
         &mut self,
         view: &View<'_>,
         order: &dyn Order,
         news: &BacklogChanges,
-    ) -> Vec<NodeId> {
-        self.begin(view, order);
+    ) -> Vec<Slip> {
+        let Runners { line, sorted, question } = self;
+        *question += 1;
+        let again: Vec<LeaseId> = sorted.looked_at.drain().map(|(_, id)| id).collect();
+        sorted.met.clear();
+        sorted.next.clear();
+        sorted.reached = None;
         let most = 2 * view.lease_count() + RUNNERS_OVER_MIN;
-        self.line = self.line.take().filter(|line| line.runners.len() <= most);
-        let started = news.left.iter().filter_map(|(rank, _)| view.job(rank.1)?.lease());
-        let leases = started.chain(news.slipped.iter().copied());
-        let mut nodes = Vec::new();
-        for lease in leases.filter_map(|id| view.lease(id)) {
-            self.line.iter_mut().for_each(|line| line.put(lease.id, view, order));
-            nodes.extend(lease.placement.parts.iter().map(|part| part.node));
-        }
-        nodes
+        *line = line.take().filter(|line| line.runners.len() <= most);
+        let mut put = |id| line.as_mut().and_then(|line| line.put(id, view, order));
+        started(view, news).for_each(|lease| _ = put(lease.id));
+        let slips = news.slipped.iter().map(|id| {
+            let (before, now) = put(*id).unwrap_or((None, i64::MAX));
+            Slip { lease: *id, before: before.filter(|_| order.is_timed()), now }
+        });
+        let slips = slips.collect();
+        again.into_iter().for_each(|id| _ = put(id));
+        slips
+    }
+
+    /// Takes in that a lease was told to stop.
+    pub(super) fn tell(&mut self, id: LeaseId) {
+        self.line.iter_mut().for_each(|line| line.notes.tell(id));
+    }
+
+    /// The key that a lease had when it was last looked at, which may have ended since; only where
+    /// all go by it.
+    pub(super) fn noted(&self, order: &dyn Order, id: LeaseId) -> Option<i64> {
+        let line = self.line.as_ref().filter(|_| order.is_timed())?;
+        line.notes.get(id).map(|note| note.rank.0)
     }
 
     /// The last in line but so many, if it ranks after a key.
@@ -159,7 +189,7 @@ impl Runners {
         key: i64,
         (view, order): (&View<'_>, &dyn Order),
     ) -> Option<Runner> {
-        let Runners { line, sorted } = self;
+        let Runners { line, sorted, .. } = self;
         let line = line.get_or_insert_with(|| Line::of_all(view, order));
         while sorted.met.len() <= count {
             let runner = sorted.take(line, key, (view, order))?;
@@ -186,17 +216,29 @@ impl Runners {
         Some((live, last_first.next().map_or(i64::MIN, |(rank, _)| rank.0)))
     }
 
-    /// The largest key that a running job may have until one is said. Where keys change at times
-    /// that are told of, it is the one that was noted then: to work it out may cost a walk over all
-    /// that a job holds.
-    pub(super) fn key(&self, view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<i64> {
-        let line = self.line.as_ref().filter(|_| order.is_timed());
-        let noted = line.and_then(|line| line.ranks.get(&id).copied());
-        let job = || job_of(view, id);
-        let most = || job().and_then(|job| order.key_at_most(view, job));
-        let noted = noted.map(|(key, _)| key).or_else(most);
-        noted.or_else(|| job().map(|job| order.key(view, job)))
+    /// A running job as those see it who wait. Where keys change at times that are told of, it has
+    /// the one that was noted then: to work it out may cost a walk over all that a job holds.
+    pub(super) fn seen(&self, view: &View<'_>, order: &dyn Order, id: LeaseId) -> Option<Seen> {
+        let look = || {
+            let lease = view.lease(id)?;
+            let job = view.job(lease.job)?;
+            let key = order.key_at_most(view, job).unwrap_or_else(|| order.key(view, job));
+            Some(Seen { key, told: lease.stop.is_some() })
+        };
+        match self.line.as_ref().and_then(|line| line.notes.get(id)) {
+            Some(note) if order.is_timed() => Some(Seen { key: note.rank.0, told: note.told }),
+            Some(note) => note.at(self.question, look),
+            None => look(),
+        }
     }
+}
+
+/// Leases of jobs that waited at the question before.
+pub(super) fn started<'v>(
+    view: &View<'v>,
+    news: &BacklogChanges,
+) -> impl Iterator<Item = &'v Lease> {
+    news.left.iter().filter_map(|(rank, _)| view.lease(view.job(rank.1)?.lease()?))
 }
 
 /// The job of a lease that has not ended.

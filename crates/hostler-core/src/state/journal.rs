@@ -17,6 +17,8 @@ pub enum Change {
     Ended(JobId),
     /// More is free on the node than before.
     Freed(NodeId),
+    /// The same, by what a lease held there that has ended, or is elsewhere now.
+    Vacated(NodeId, LeaseId),
     /// More is left of a running job than was believed: it may rank after what it did.
     Slipped(LeaseId),
     /// A running job is believed to end at another time than before.

@@ -259,7 +259,7 @@ impl ClusterState {
                 (*compute, *mem) = (*compute - amounts[0], *mem - amounts[1]);
             }
             if last != Some(part.node) {
-                self.journal.push(Change::Freed(part.node));
+                self.journal.push(Change::Vacated(part.node, id));
             }
             last = Some(part.node);
         }

@@ -79,7 +79,7 @@ impl Roster {
         for change in changes {
             match change {
                 Change::Queued(id) | Change::Unqueued(id) => news.changed.push(*id),
-                Change::Freed(node) => news.freed.push(*node),
+                Change::Freed(node) | Change::Vacated(node, _) => news.freed.push(*node),
                 Change::Ended(_)
                 | Change::Slipped(_)
                 | Change::Rescheduled(_)

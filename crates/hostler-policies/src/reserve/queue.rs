@@ -74,7 +74,7 @@ impl Queue {
             match change {
                 Change::Queued(id) => _ = changes.came.insert(*id),
                 Change::Unqueued(id) => self.remove(*id),
-                Change::Freed(node) => _ = changes.freed.insert(*node),
+                Change::Freed(node) | Change::Vacated(node, _) => _ = changes.freed.insert(*node),
                 Change::Ended(_)
                 | Change::Slipped(_)
                 | Change::Rescheduled(_)

@@ -228,7 +228,7 @@ fn what_is_given_back_is_told_once_for_each_node() {
     world.engine.begin(secs(2));
     world.engine.take_fact(stopped(lease, Outcome::Interrupted, 0, 0));
     let changes = world.state().journal().since(seen).unwrap();
-    let freed = [Change::Freed(NodeId(0)), Change::Freed(NodeId(1))];
+    let freed = [0, 1].map(|node| Change::Vacated(NodeId(node), LeaseId(lease)));
     let ended = [Change::Ended(JobId(0)), Change::Queued(JobId(0))];
     assert_eq!(changes, [freed, ended].concat());
 }
