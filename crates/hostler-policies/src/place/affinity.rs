@@ -71,7 +71,7 @@ impl Place for Affinity {
         };
         for change in changes {
             match change {
-                Change::Freed(node) => self.look_at(view, *node),
+                Change::Freed(node) | Change::Vacated(node, _) => self.look_at(view, *node),
                 Change::Unqueued(job) | Change::Queued(job) => {
                     let Some(job) = view.job(*job) else { continue };
                     let lease = job.lease().and_then(|lease| view.lease(lease));
