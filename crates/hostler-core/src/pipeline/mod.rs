@@ -15,6 +15,7 @@ mod shapes;
 mod share;
 mod stirs;
 mod strict;
+mod touched;
 
 use std::sync::Arc;
 

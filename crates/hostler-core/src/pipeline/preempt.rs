@@ -9,10 +9,11 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use super::backlog::{BacklogChanges, Rank};
 use super::leaving::{Leave, Leaving, Trial};
-use super::reach::{Looking, Now, Reach, Touched};
+use super::reach::{Looking, Now, Reach};
 use super::runners::Runners;
 use super::shapes::ShapeQueue;
 use super::stirs::Stirs;
+use super::touched::Touched;
 use super::{Cache, Head, Pipeline, explain, explain_newcomers};
 use crate::capacity::{Capacity, Overlay};
 use crate::decision::Decision;

@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::backlog::Rank;
 use super::runners::Runners;
 use super::stirs::Stir;
+use super::touched::{Place, Touched, give_back, on_node};
 use crate::capacity::{Capacity, Overlay, Walk};
 use crate::id::{LeaseId, NodeId};
 use crate::job::{Demand, JobSpec, Locality};
 use crate::limits::{FURTHER_RUNNERS_MAX, LIMITS_PER_QUEUE_MAX, REACH_COUNTS_MAX, REACH_NODES_MAX};
-use crate::placement::{Part, Placement};
+use crate::placement::Part;
 use crate::stage::Order;
 use crate::units::Mib;
 use crate::view::View;
@@ -389,88 +390,4 @@ impl QueueReach {
         let before = std::mem::replace(&mut self.by_node[node.index()], worth);
         self.total = self.total + u64::from(worth) - u64::from(before);
     }
-}
-
-/// Nodes on which a pass started jobs, told some to stop or keeps room.
-#[derive(Default)]
-pub(super) struct Touched {
-    nodes: BTreeMap<NodeId, Place>,
-    /// The best key of those that the pass told to stop. To who ranks before all of them they were
-    /// as good as gone.
-    stopped_from: Option<i64>,
-}
-
-/// What is known of such a node.
-#[derive(Default)]
-struct Place {
-    /// Those who are there, once somebody asked.
-    held: Vec<Held>,
-    is_known: bool,
-    /// The best key of those that the pass told to stop.
-    stops_from: Option<i64>,
-}
-
-impl Place {
-    /// Looks who is there, unless somebody did.
-    fn hold(&mut self, node: NodeId, (now, runners): (&Now<'_, '_>, &Runners)) {
-        if !self.is_known {
-            self.held = on_node(now, node, runners);
-            self.is_known = true;
-        }
-    }
-}
-
-/// The better of two keys.
-fn best(one: Option<i64>, other: i64) -> Option<i64> {
-    Some(one.map_or(other, |one| one.min(other)))
-}
-
-impl Touched {
-    pub(super) fn add(&mut self, placement: &Placement) {
-        for part in &placement.parts {
-            self.nodes.entry(part.node).or_default().is_known = false;
-        }
-    }
-
-    /// Somebody with this key was told to stop.
-    pub(super) fn add_stop(&mut self, key: i64, placement: &Placement) {
-        self.stopped_from = best(self.stopped_from, key);
-        for part in &placement.parts {
-            let place = self.nodes.entry(part.node).or_default();
-            (place.is_known, place.stops_from) = (false, best(place.stops_from, key));
-        }
-    }
-}
-
-/// A lease on a node; those that give way first sort last.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
-    stopping: bool,
-    key: i64,
-    lease: LeaseId,
-}
-
-impl Held {
-    /// Whether it leaves its place to one that waits with this key.
-    fn gives_way_to(&self, key: i64) -> bool {
-        self.stopping || self.key > key
-    }
-}
-
-fn on_node(now: &Now<'_, '_>, node: NodeId, runners: &Runners) -> Vec<Held> {
-    let leases = now.view.node(node).map_or(&[][..], |node| &node.leases);
-    let held = leases.iter().filter_map(|id| {
-        let seen = runners.seen(now.view, now.order, *id)?;
-        debug_assert_eq!(Some(seen.told), now.view.lease(*id).map(|lease| lease.stop.is_some()));
-        let stopping = seen.told || now.stopped.contains(id);
-        Some(Held { stopping, key: seen.key, lease: *id })
-    });
-    held.collect()
-}
-
-/// Gives back what a lease holds on a node.
-fn give_back(without: &mut Overlay, now: &Now<'_, '_>, id: LeaseId, node: NodeId) {
-    let lease = now.view.lease(id).expect("a node names live leases");
-    let parts = lease.placement.parts.iter().filter(|part| part.node == node);
-    parts.for_each(|part| without.release(now.free, part));
 }
