@@ -71,6 +71,10 @@ pub(crate) fn observed_so_far(
 ) -> Option<Observed> {
     let lease = state.lease(lease)?;
     let spec = &state.job(lease.job)?.spec;
+    if spec.checkpoint.rhythm().is_some_and(|(every, _)| done.0.is_multiple_of(every.0)) {
+        // It may be about to save, and for how long nobody knows.
+        return None;
+    }
     let began = lease.started? + lease.load;
     let paused = idle + spec.checkpoint.pauses(done);
     speed_of(state, lease, done, state.now().since(began).saturating_sub(paused))

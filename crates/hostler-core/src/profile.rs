@@ -252,6 +252,13 @@ impl Profile {
         found
     }
 
+    /// Measured speeds of just this pair; none if it was never measured, whatever others were.
+    pub fn exact_pair(&self, run: PairRun) -> Option<PairPace> {
+        let pairs = &self.measured.pairs;
+        let at = pairs.binary_search_by(|(known, _)| known.cmp(&run)).ok()?;
+        Some(pairs[at].1)
+    }
+
     /// Steps per second of the pair, own and other, as [`Profile::pair`] gives them.
     pub fn pair_rates(&self, other: ProfileKey, model: ModelId, gpus: u32) -> Option<(f64, f64)> {
         let pair = self.pair(other, model, gpus);

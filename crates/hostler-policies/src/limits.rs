@@ -132,3 +132,10 @@ pub const NODES_EMPTIED_ON_TRIAL: usize = 4;
 
 /// Turns in a round for which such a node is sought in vain: after so many the cluster is full.
 pub const EMPTYING_TRIES_MAX: usize = 4;
+
+/// Part of the jobs that may be in pairs which nobody has seen: what is learnt of them serves the
+/// others, who must not all be slowed at once to learn it.
+pub const TRIALS_PART: usize = 20;
+
+/// Rounds after which a stay may be stopped whatever it cost to begin and costs to end.
+pub const PAYING_OFF_ROUNDS: u64 = 3;

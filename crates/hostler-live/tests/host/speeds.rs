@@ -246,3 +246,119 @@ fn who_shares_a_gpu_tells_no_speed() {
         "#]],
     );
 }
+
+/// Each runs for a slice, then both beside each other; each tells its own speed.
+#[test]
+#[expect(clippy::too_many_lines, reason = "most of it is recorded text")]
+fn two_that_share_gpus_tell_how_fast_they_are_beside_each_other() {
+    check(
+        "
+        0 join n1 1
+        0 policy gandiva
+        1 submit gpus=1 group=one share=yes checkpoints=yes grace=1
+        1 solved
+        2 n1 0 running
+        3 n1 step 0 0 -
+        20 submit gpus=1 group=two share=yes checkpoints=yes grace=1
+        40 n1 beat
+        62 n1 beat
+        64 n1 step 0 610 -
+        64 n1 beat
+        65 solved
+        66 n1 0 killed
+        67 n1 1 running
+        68 n1 step 1 0 -
+        80 n1 beat
+        100 n1 beat
+        120 n1 beat
+        128 n1 step 1 1200 -
+        130 n1 beat
+        131 tick
+        132 solved
+        133 n1 1 killed
+        134 tick
+        135 n1 2 running
+        135 n1 step 2 0 -
+        155 n1 beat
+        175 n1 beat
+        194 n1 beat
+        195 solved
+        195 n1 step 2 600 -
+        196 n1 2 killed
+        197 n1 3 running
+        197 n1 4 running
+        198 n1 step 3 0 -
+        198 n1 step 4 0 -
+        215 n1 beat
+        235 n1 beat
+        258 n1 step 3 360 -
+        258 n1 step 4 300 -
+        258 speeds
+        ",
+        expect![[r#"
+            0 join n1 1
+            0 policy gandiva
+                done
+            1 submit gpus=1 group=one share=yes checkpoints=yes grace=1
+                submitted [1]
+                solve 1
+            1 solved
+                to n1: start lease0 job1 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20000
+            2 n1 0 running
+            3 n1 step 0 0 -
+            20 submit gpus=1 group=two share=yes checkpoints=yes grace=1
+                submitted [2]
+            40 n1 beat
+            62 n1 beat
+                solve 2
+            64 n1 step 0 610 -
+            64 n1 beat
+            65 solved
+            66 n1 0 killed
+                to n1: forget lease0
+                to n1: start lease1 job1 restart 1 tasks 0[(0, 1000)] of 1 at n1.example:20001
+            67 n1 1 running
+            68 n1 step 1 0 -
+            80 n1 beat
+            100 n1 beat
+            120 n1 beat
+            128 n1 step 1 1200 -
+                solve 3
+            130 n1 beat
+            131 tick
+            132 solved
+                to n1: stop lease1 checkpoint in 1000 ms
+            133 n1 1 killed
+                to n1: forget lease1
+                to n1: start lease2 job2 restart 0 tasks 0[(0, 1000)] of 1 at n1.example:20002
+            134 tick
+            135 n1 2 running
+            135 n1 step 2 0 -
+            155 n1 beat
+            175 n1 beat
+            194 n1 beat
+                solve 4
+            195 solved
+                to n1: stop lease2 checkpoint in 1000 ms
+            195 n1 step 2 600 -
+            196 n1 2 killed
+                to n1: forget lease2
+                to n1: start lease3 job1 restart 2 tasks 0[(0, 500)] of 1 at n1.example:20003
+                to n1: start lease4 job2 restart 1 tasks 0[(0, 500)] of 1 at n1.example:20004
+            197 n1 3 running
+            197 n1 4 running
+            198 n1 step 3 0 -
+            198 n1 step 4 0 -
+            215 n1 beat
+            235 n1 beat
+            258 n1 step 3 360 -
+                solve 5
+            258 n1 step 4 300 -
+            258 speeds
+                profile1 1 V100: 15.00 steps/s
+                profile1 beside profile3 1 V100: 6.00 and 5.00 steps/s
+                profile3 1 V100: 10.00 steps/s
+                profile3 beside profile1 1 V100: 5.00 and 6.00 steps/s
+        "#]],
+    );
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use expect_test::Expect;
 use hostler_core::event::Event;
 use hostler_core::id::{JobId, LeaseId, ProfileKey};
-use hostler_core::profile::Run;
+use hostler_core::profile::{PairPace, PairRun, Run};
 use hostler_core::record::Record;
 use hostler_core::solve::SolverQuestion;
 use hostler_core::units::{Span, Time};
@@ -227,6 +227,16 @@ impl Theatre {
                 let spread = if *spread { " spread" } else { "" };
                 writeln!(self.text, "    {key:?} {gpus} {name}{spread}: {steps:.2} steps/s")
                     .unwrap();
+            }
+            let pairs = state.profile(key).map_or(&[][..], |profile| profile.measured.pairs());
+            for (PairRun(other, model, gpus), PairPace(own, others)) in pairs {
+                let (own, others) = (own.steps_per_sec(), others.steps_per_sec());
+                let name = &state.model(*model).name;
+                writeln!(
+                    self.text,
+                    "    {key:?} beside {other:?} {gpus} {name}: {own:.2} and {others:.2} steps/s"
+                )
+                .unwrap();
             }
         }
     }
@@ -467,6 +477,7 @@ fn submit(settings: &[&str]) -> Command {
             "model" => request.gpu_models = vec![value.to_owned()],
             "tenant" => tenant = Some(value.to_owned()),
             "group" => request.group = value.to_owned(),
+            "share" => request.sharing = hostler_live::job::Sharing::Willing,
             "steps" => request.steps = value.parse().ok(),
             "checkpoints" => request.checkpoints = value == "yes",
             "reservation" => request.reservation = value.to_owned(),

@@ -1,14 +1,15 @@
 //! Time slices: the same part of the time for everybody, alone or beside a partner.
 //!
 //! While there are fewer GPUs than jobs ask for, jobs are put in pairs: what two of a kind do
-//! together over what each does alone says whether that is better than taking turns. Of kinds that
-//! nobody saw together one pair is tried at a time, the least busy first; one that turns out worse
+//! together over what each does alone says whether that is better than taking turns. Of two kinds
+//! that nobody saw together one pair is tried, the least busy first; one that turns out worse
 //! than turns is parted, and its kinds are not tried again. All that is remembered is in the
 //! question: who shared so far, and what was seen.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Allocate, AllocateError, Allocation, Instance, JobRow, PairRow, PairShare};
+use crate::limits::TRIALS_PART;
 
 /// Equal slices of time.
 ///
@@ -27,11 +28,18 @@ impl Allocate for TimeSlices {
     }
 }
 
-/// Two jobs that share GPUs, and on which types.
+/// Two jobs that share GPUs.
 struct Pair<'a> {
     first: usize,
     second: usize,
     row: &'a PairRow,
+}
+
+impl Pair<'_> {
+    /// What the two of them weigh: as much as the one that weighs more.
+    fn weight(&self, jobs: &[JobRow]) -> f64 {
+        jobs[self.first].weight.max(jobs[self.second].weight)
+    }
 }
 
 /// The part of the time of everybody: on each type alike for all that run there, in proportion to
@@ -40,21 +48,21 @@ fn slices(instance: &Instance, pairs: &[Pair<'_>]) -> Allocation {
     let paired: BTreeSet<usize> = pairs.iter().flat_map(|pair| [pair.first, pair.second]).collect();
     let alone = (0..instance.jobs.len()).filter(|at| !paired.contains(at));
     let mut asked = vec![0.0; instance.types()];
-    let mut ask = |job: &JobRow, runs_on: &dyn Fn(usize) -> bool| {
+    let mut ask = |weight: f64, gang: u32, runs_on: &dyn Fn(usize) -> bool| {
         for gpu in (0..asked.len()).filter(|gpu| runs_on(*gpu)) {
-            asked[gpu] += job.weight * f64::from(job.gang);
+            asked[gpu] += weight * f64::from(gang);
         }
     };
+    let jobs = &instance.jobs;
     for at in alone.clone() {
-        let job = &instance.jobs[at];
-        ask(job, &|gpu| job.rates[gpu] > 0.0);
+        ask(jobs[at].weight, jobs[at].gang, &|gpu| jobs[at].rates[gpu] > 0.0);
     }
     for pair in pairs {
-        ask(&instance.jobs[pair.first], &|gpu| runs_on(pair.row, gpu));
+        ask(pair.weight(jobs), jobs[pair.first].gang, &|gpu| run_on(jobs, pair, gpu));
     }
-    let part = |job: &JobRow, runs_on: &dyn Fn(usize) -> bool| -> Vec<f64> {
+    let part = |weight: f64, runs_on: &dyn Fn(usize) -> bool| -> Vec<f64> {
         let of_type = |gpu: usize| match runs_on(gpu) {
-            true => (instance.workers[gpu] * job.weight / asked[gpu]).min(1.0),
+            true => (instance.workers[gpu] * weight / asked[gpu]).min(1.0),
             false => 0.0,
         };
         let parts: Vec<f64> = (0..instance.types()).map(of_type).collect();
@@ -68,11 +76,10 @@ fn slices(instance: &Instance, pairs: &[Pair<'_>]) -> Allocation {
         ..Allocation::default()
     };
     for at in alone {
-        let job = &instance.jobs[at];
-        allocation.shares[at] = part(job, &|gpu| job.rates[gpu] > 0.0);
+        allocation.shares[at] = part(jobs[at].weight, &|gpu| jobs[at].rates[gpu] > 0.0);
     }
     for pair in pairs {
-        let parts = part(&instance.jobs[pair.first], &|gpu| runs_on(pair.row, gpu));
+        let parts = part(pair.weight(jobs), &|gpu| run_on(jobs, pair, gpu));
         let Pair { first, second, .. } = *pair;
         let shares = parts.into_iter().enumerate().filter(|(_, share)| *share > 0.0);
         allocation.pairs.extend(shares.map(|(gpu, share)| PairShare { first, second, gpu, share }));
@@ -80,9 +87,15 @@ fn slices(instance: &Instance, pairs: &[Pair<'_>]) -> Allocation {
     allocation
 }
 
-/// Whether both of a pair run on a type.
+/// Whether two kinds run beside each other on a type.
 fn runs_on(row: &PairRow, gpu: usize) -> bool {
     row.rates[gpu].0 > 0.0 && row.rates[gpu].1 > 0.0
+}
+
+/// Whether both of a pair may run on a type, and do so beside each other.
+fn run_on(jobs: &[JobRow], pair: &Pair<'_>, gpu: usize) -> bool {
+    let each = [pair.first, pair.second].iter().all(|at| jobs[*at].rates[gpu] > 0.0);
+    each && runs_on(pair.row, gpu)
 }
 
 /// Puts jobs in pairs until those that are left to take turns are no more than there are GPUs.
@@ -142,7 +155,10 @@ impl<'a> Pairing<'a> {
             let (one, two) = (job.kind, jobs[other].kind);
             let straight = rows.get(&(one, two)).map(|row| (*row, at, other));
             let turned = || rows.get(&(two, one)).map(|row| (*row, other, at));
-            let Some((row, first, second)) = straight.or_else(turned) else { continue };
+            let shares = straight
+                .or_else(turned)
+                .filter(|(row, first, second)| self.can_share(row, *first, *second));
+            let Some((row, first, second)) = shares else { continue };
             for at in [first, second] {
                 let singles = self.singles.get_mut(&jobs[at].kind).expect("it is of this kind");
                 singles.retain(|single| *single != at);
@@ -163,8 +179,8 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// One pair of each two kinds that nobody saw together, the least busy first. Jobs that never
-    /// ran are left alone: nobody knows what they would do.
+    /// One pair of each two kinds that nobody saw together, the least busy first, and few at once.
+    /// Jobs that never ran are left alone: nobody knows what they would do.
     fn try_others(&mut self) {
         let on_trial: BTreeSet<(u32, u32)> =
             self.pairs.iter().map(|pair| (pair.row.first, pair.row.second)).collect();
@@ -179,14 +195,21 @@ impl<'a> Pairing<'a> {
             let busy = |row: &PairRow| least(row.first) + least(row.second);
             busy(one).total_cmp(&busy(other))
         });
+        let trials = self.pairs.iter().filter(|pair| !pair.row.seen).count();
+        let most = (self.instance.jobs.len() / TRIALS_PART).max(1);
+        let mut left = most.saturating_sub(trials);
         for row in unknown {
+            if left == 0 {
+                break;
+            }
             if let Some((first, second)) = self.next_two(row, |job| job.has_run) {
                 self.join(row, first, second);
+                left -= 1;
             }
         }
     }
 
-    /// The least busy jobs of both kinds, if pairs are still of use.
+    /// The least busy jobs of both kinds that find a type to share, if pairs are still of use.
     fn next_two(
         &mut self,
         row: &PairRow,
@@ -195,17 +218,28 @@ impl<'a> Pairing<'a> {
         if self.excess <= 0.0 {
             return None;
         }
-        let first = self.take(row.first, &suits)?;
-        let Some(second) = self.take(row.second, &suits) else {
-            self.singles.get_mut(&row.first)?.push_front(first);
-            return None;
-        };
-        Some((first, second))
+        let first = self.take(row.first, |job, _| suits(job))?;
+        let fits = |at| self.can_share(row, first, at);
+        let singles = self.singles.get(&row.second)?;
+        let jobs = &self.instance.jobs;
+        let found = singles.iter().copied().find(|at| suits(&jobs[*at]) && fits(*at));
+        match found {
+            Some(second) => _ = self.take(row.second, |_, at| at == second),
+            None => self.singles.entry(row.first).or_default().push_front(first),
+        }
+        Some((first, found?))
     }
 
-    fn take(&mut self, kind: u32, suits: &impl Fn(&JobRow) -> bool) -> Option<usize> {
+    /// Whether there is a type on which both may run, and do so beside each other.
+    fn can_share(&self, row: &'_ PairRow, first: usize, second: usize) -> bool {
+        let pair = Pair { first, second, row };
+        (0..self.instance.types())
+            .any(|gpu| self.instance.workers[gpu] > 0.0 && run_on(&self.instance.jobs, &pair, gpu))
+    }
+
+    fn take(&mut self, kind: u32, suits: impl Fn(&JobRow, usize) -> bool) -> Option<usize> {
         let singles = self.singles.get_mut(&kind)?;
-        let at = singles.iter().position(|at| suits(&self.instance.jobs[*at]))?;
+        let at = singles.iter().position(|at| suits(&self.instance.jobs[*at], *at))?;
         singles.remove(at)
     }
 

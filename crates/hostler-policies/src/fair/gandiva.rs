@@ -16,16 +16,12 @@ use crate::allocate::TimeSlices;
 
 /// Slices, pairs and moves.
 pub fn def() -> PolicyDef {
-    let summary = "equal slices of time; who does well beside each other shares GPUs, and jobs move";
+    let summary =
+        "equal slices of time; who does well beside each other shares GPUs, and jobs move";
     sharing_time("gandiva", summary, |config: Config| {
         let Config { packed, weighted, .. } = config;
-        let question = FairQuestion {
-            packed,
-            hopeful: packed,
-            weighted,
-            alone: None,
-            ..FairQuestion::new()
-        };
+        let question =
+            FairQuestion { packed, hopeful: packed, weighted, alone: None, ..FairQuestion::new() };
         let rules = Rules { moves: config.migrate, ..config.rules(true) };
         Ok(Box::new(Rounds::new(rules, question, move |_| Box::new(TimeSlices { packed }))))
     })

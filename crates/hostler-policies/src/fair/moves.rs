@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hostler_core::capacity::{Capacity, Walk};
 use hostler_core::id::{JobId, LeaseId, NodeId};
-use hostler_core::job::Demand;
+use hostler_core::job::{Demand, Locality};
 use hostler_core::placement::{Lease, Placement};
 use hostler_core::plan::Plan;
 use hostler_core::profile::Reach;
@@ -44,11 +44,20 @@ fn is_faster(one: Rate, other: Rate) -> bool {
     f64::from(one.0) > f64::from(other.0) * SPEED_GAIN_MIN
 }
 
-/// Whether a job can be stopped and goes on elsewhere from what it saved, having worked since it
-/// started for longer than that took.
+/// Whether a job can be stopped and goes on elsewhere from what it saved, having worked for twice
+/// as long as it took to load before.
 fn may_move(view: &View<'_>, lease: &Lease) -> bool {
-    let worked = |began| view.now().since(began) > lease.load + lease.load;
+    let worked = |began| view.now().since(began) > lease.load + lease.load + lease.load;
     lease.stop.is_none() && lease.started.is_some_and(worked) && view.may_stop_for_good(lease)
+}
+
+/// Whether a job needs room on one node, beyond that for single GPUs.
+pub(super) fn needs_node(view: &View<'_>, turn: Turn) -> bool {
+    let gang = view.job(turn.team.first).and_then(|job| gpu_gang(&job.spec));
+    gang.is_some_and(|gang| {
+        let together = matches!(gang.demand.locality, Locality::Node | Locality::Island);
+        gang.demand.gpu.0 > 1000 || together && gang.count > 1
+    })
 }
 
 /// A job that goes to another node.

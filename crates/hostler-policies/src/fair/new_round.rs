@@ -54,8 +54,8 @@ impl<'v> NewRound<'v> {
         }
     }
 
-    /// Puts those who might be faster elsewhere behind those who stay, so that they choose among
-    /// what those leave.
+    /// Puts those who might be faster elsewhere behind those who stay. Each keeps its place until
+    /// it finds a better one.
     pub(super) fn set_apart_torn(&mut self, view: &View<'_>, picks: &mut [Pick<'_>]) {
         let torn = |seated: Seated| {
             let alone = seated.alone().and_then(|id| view.lease(id));
@@ -88,7 +88,7 @@ impl<'v> NewRound<'v> {
     pub(super) fn keep_turn(&mut self, view: &View<'_>, lease: &Lease, model: ModelId) {
         self.kept.push(lease.id);
         let shared = view.turn(lease.job).filter(|turn| turn.team.second.is_some());
-        match shared.filter(|turn| turn.model == model) {
+        match shared.filter(|turn| seats::seated(view, *turn).is_some()) {
             Some(turn) if self.turns.contains(&turn) => {}
             Some(turn) => self.turns.push(turn),
             None => self.turns.push(Turn { team: Team::alone(lease.job), model }),
@@ -99,7 +99,8 @@ impl<'v> NewRound<'v> {
     pub(super) fn lift(&mut self, plan: &mut Plan<'_>) {
         self.kept.sort_unstable();
         let risen = self.lifted.iter().filter(|lease| self.kept.binary_search(lease).is_err());
-        risen.for_each(|lease| plan.lift(*lease).expect("it runs"));
+        let stays = risen.filter(|lease| !self.torn.contains(lease));
+        stays.for_each(|lease| plan.lift(*lease).expect("it runs"));
     }
 
     /// Keeps a team where it is, or finds it GPUs, on trial.
@@ -113,7 +114,9 @@ impl<'v> NewRound<'v> {
     ) -> bool {
         let mark = plan.mark();
         if let Some(seated) = seated {
-            if self.seat_closer(view, plan, place, turn, seated) {
+            let torn = seated.alone().filter(|lease| self.torn.contains(lease));
+            if let Some(lease) = torn.and_then(|id| view.lease(id)) {
+                self.seat_torn(view, plan, place, (turn, lease));
                 return true;
             }
             let placement = |id: LeaseId| {
@@ -149,29 +152,30 @@ impl<'v> NewRound<'v> {
         true
     }
 
-    /// Finds a torn job a place where it is faster, on trial.
-    fn seat_closer(
+    /// Finds a torn job a place where it is faster, on trial, or leaves it where it is.
+    fn seat_torn(
         &mut self,
         view: &View<'v>,
         plan: &mut Plan<'_>,
         place: &dyn Place,
-        turn: Turn,
-        seated: Seated,
-    ) -> bool {
-        let torn = seated.alone().filter(|lease| self.torn.contains(lease));
-        let Some(lease) = torn.and_then(|id| view.lease(id)) else { return false };
-        let seats = seats::place_team(view, place, plan.free(), turn);
-        let Some(seats) = seats else { return false };
+        (turn, lease): (Turn, &Lease),
+    ) {
+        self.turns.push(turn);
+        let mark = plan.mark();
+        plan.lift(lease.id).expect("it runs");
+        let seats = seats::place_team(view, place, plan.free(), turn).unwrap_or_default();
         let closer = |(job, placement): &(JobId, Arc<Placement>)| {
             *job == lease.job && moves::is_faster_at(view, lease, placement)
         };
-        let found = seats.iter().all(closer)
+        let found = !seats.is_empty()
+            && seats.iter().all(closer)
             && seats.iter().all(|(_, placement)| plan.claim(Arc::clone(placement)).is_ok());
         if found {
             self.starts.extend(seats);
-            self.turns.push(turn);
+        } else {
+            plan.undo_to(mark);
+            self.kept.push(lease.id);
         }
-        found
     }
 
     /// Moves jobs off a node for a turn that finds no room, on trial; whether that could be done.
@@ -182,10 +186,12 @@ impl<'v> NewRound<'v> {
         place: &dyn Place,
         turn: Turn,
     ) -> bool {
-        if self.not_emptied == EMPTYING_TRIES_MAX {
+        if self.not_emptied == EMPTYING_TRIES_MAX || !moves::needs_node(view, turn) {
             return false;
         }
-        let kept: BTreeSet<LeaseId> = self.kept.iter().copied().collect();
+        // Who stays whatever is decided is not among those that were lifted.
+        let may_leave = |id: &LeaseId| self.lifted.binary_search(id).is_ok();
+        let kept: BTreeSet<LeaseId> = self.kept.iter().copied().filter(may_leave).collect();
         let Some(moved) = moves::empty_node(view, plan, (turn, place), &kept) else {
             self.not_emptied += 1;
             return false;

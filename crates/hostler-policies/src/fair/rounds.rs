@@ -9,10 +9,12 @@
 //! there is room, before everybody else, and stay.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hostler_core::decision::StopHow;
 use hostler_core::id::{JobId, ModelId};
-use hostler_core::job::Phase;
+use hostler_core::job::{Job, Phase, Sharing};
 use hostler_core::placement::Lease;
 use hostler_core::plan::Plan;
 use hostler_core::policy::{Cadence, Policy, Wake};
@@ -27,12 +29,14 @@ use hostler_core::window::Kept;
 
 use super::dealing::Dealing;
 use super::lines::{LineQueue, Lines};
+use super::moves;
 use super::new_round::{NewRound, Pick};
 use super::pick::{Candidate, Ranking, RoundBudget};
 use super::roster::Roster;
 use super::seats;
 use super::solver::{FairQuestion, FairSolver, Make, runs_together};
 use crate::allocate::Allocate;
+use crate::limits::PAYING_OFF_ROUNDS;
 use crate::place::best_fit::BestFit;
 
 /// How rounds go.
@@ -134,9 +138,19 @@ impl Rounds {
     /// Whether a solution would be of use now: inside a round, only to those who wait.
     fn wants_solution(&self, view: &View<'_>, begins: bool) -> bool {
         let waits = || self.roster.has_waiting(view);
-        view.solve_asked().is_none()
-            && view.solution_is_stale()
-            && (begins || (self.rules.reuse && waits()))
+        let of_use = || begins || (self.rules.reuse && waits());
+        let stale = view.solution_is_stale() && of_use();
+        view.solve_asked().is_none() && (stale || begins && self.has_hopes(view))
+    }
+
+    /// Whether a pair may be worth a try by now: whoever ran for the first time since the last
+    /// solution changes nothing else.
+    fn has_hopes(&self, view: &View<'_>) -> bool {
+        let long_ago = |at: Time| view.now().since(at) >= self.rules.round;
+        let willing = |job: &Job| job.started && job.spec.sharing == Sharing::Willing;
+        self.question.hopeful
+            && view.solved_at().is_none_or(long_ago)
+            && view.pending().iter().any(|id| view.job(*id).is_some_and(willing))
     }
 
     /// When the next solution may come; none when it may come now. What was solved before time
@@ -163,10 +177,7 @@ impl Rounds {
             if plan.has_lease(lease.id) {
                 continue;
             }
-            // Nobody can come back to a node that takes no new jobs: who is there stays. So does
-            // who cannot be saved, and who has done too little to be stopped.
-            let can_come_back = can_come_back(view, lease);
-            if !can_come_back || !view.may_preempt(lease) || !has_paid_off(view, lease) {
+            if self.stays(view, lease) {
                 walk.pass(lease.job);
                 round.keep_turn(view, lease, model);
             } else {
@@ -195,6 +206,24 @@ impl Rounds {
         self.start_others(view, plan);
         Arc::make_mut(&mut self.roster).note_turns(view, &round.turns);
         round.carry_out(view, plan);
+    }
+
+    /// Whether a stay goes on whatever is decided for others, by itself or for the other of a pair.
+    fn stays(&self, view: &View<'_>, lease: &Lease) -> bool {
+        let shared = view.turn(lease.job).filter(|turn| turn.team.second.is_some());
+        match shared.and_then(|turn| seats::seated(view, turn)) {
+            None => self.must_stay(view, lease),
+            Some(both) => both
+                .leases()
+                .any(|id| view.lease(id).is_some_and(|lease| self.must_stay(view, lease))),
+        }
+    }
+
+    /// Nobody can come back to a node that takes no new jobs: who is there stays. So does who
+    /// cannot be saved, and who has done too little to be stopped.
+    fn must_stay(&self, view: &View<'_>, lease: &Lease) -> bool {
+        let paid_off = has_paid_off(view, lease, self.rules.round);
+        !can_come_back(view, lease) || !view.may_preempt(lease) || !paid_off
     }
 
     /// Picks by count: first those that stay where they are, then larger teams before smaller
@@ -267,11 +296,17 @@ impl Rounds {
             (u64::MAX - asked, *turn)
         });
         turns.dedup();
+        let mut kept = BTreeSet::new();
         for turn in turns {
+            // A node that is being emptied for one must not be taken by those who left it.
+            let suspended = view.job(turn.team.first).is_some_and(Job::is_suspended);
+            if kept.contains(&turn.model) && !suspended {
+                continue;
+            }
             let started = self.resume(view, plan, turn);
-            // A node that is being emptied for it must not be taken by those who left.
-            if self.rules.moves && !started && view.stopping() > 0 {
-                break;
+            let waits_for_node = self.rules.moves && moves::needs_node(view, turn);
+            if waits_for_node && !started && view.stopping() > 0 {
+                kept.insert(turn.model);
             }
         }
         if self.rules.reuse && view.round().is_some() && view.stopping() == 0 {
@@ -407,12 +442,17 @@ fn can_come_back(view: &View<'_>, lease: &Lease) -> bool {
     })
 }
 
-/// Whether a stay has worked for as long as it took to load, and takes to save: where rounds are
-/// shorter than that, who is stopped at the end of each would never come to an end.
-fn has_paid_off(view: &View<'_>, lease: &Lease) -> bool {
+/// Whether a stay has worked for as long as it took to load and takes to save, or for some rounds:
+/// where rounds are shorter than that, who is stopped at the end of each would never come to an
+/// end.
+fn has_paid_off(view: &View<'_>, lease: &Lease, round: Span) -> bool {
     let Some((job, started)) = view.job(lease.job).zip(lease.started) else { return true };
     let worked = view.now().since(started).saturating_sub(lease.load);
-    worked >= lease.load + job.spec.checkpoint.save
+    let save = match view.best_stop(lease) {
+        Some(StopHow::Checkpoint) => job.spec.checkpoint.save,
+        Some(StopHow::Suspend | StopHow::Kill) | None => Span::ZERO,
+    };
+    worked >= (lease.load + save).min(Span(round.0.saturating_mul(PAYING_OFF_ROUNDS)))
 }
 
 /// Thousandths of free GPUs of each model, on nodes that take jobs and are kept for none.

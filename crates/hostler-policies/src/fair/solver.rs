@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hostler_core::id::{JobId, ModelId, ProfileKey};
 use hostler_core::job::{Job, Sharing};
-use hostler_core::profile::PairPace;
+use hostler_core::profile::{PairPace, PairRun};
 use hostler_core::solve::Solve;
 use hostler_core::target::{Solution, SolveRecord, Target, Team, Turn};
 use hostler_core::units::{Pace, Span};
@@ -293,17 +293,27 @@ fn pair_row(
     gpus: u32,
     hopeful: bool,
 ) -> Option<(Vec<(f64, f64)>, bool)> {
-    let profile = view.profile(one);
+    let (profile, theirs) = (view.profile(one), view.profile(other));
+    // Of one of the two alone, half is a guess.
+    let own = |model| profile.and_then(|own| own.exact_pair(PairRun(other, model, gpus)));
+    let others = |model| theirs.and_then(|theirs| theirs.exact_pair(PairRun(one, model, gpus)));
     let alone = |key: ProfileKey, model: ModelId| {
         view.profile(key).map_or(1.0, |profile| profile.steps_per_sec(model, gpus, false))
     };
     let mut seen = false;
     let models = (0..view.models().len() as u32).map(ModelId);
     let rates = models.map(|model| {
-        match profile.and_then(|profile| profile.pair_rates(other, model, gpus)) {
+        let known = match hopeful {
+            true => own(model).zip(others(model)).map(|(own, others)| (own.0, others.0)),
+            false => profile
+                .and_then(|profile| profile.pair(other, model, gpus))
+                .map(|PairPace(own, others)| (own, others)),
+        };
+        match known {
             Some(pair) => {
                 seen = true;
-                if pair.0 > 0.0 && pair.1 > 0.0 { pair } else { (0.0, 0.0) }
+                let both = pair.0 > Pace::ZERO && pair.1 > Pace::ZERO;
+                if both { (pair.0.steps_per_sec(), pair.1.steps_per_sec()) } else { (0.0, 0.0) }
             }
             None if hopeful => (alone(one, model), alone(other, model)),
             None => (0.0, 0.0),
@@ -329,18 +339,28 @@ pub(super) fn runs_together(view: &View<'_>, turn: Turn) -> bool {
     let Some(second) = turn.team.second else { return true };
     let key = |job: JobId| view.job(job).and_then(|job| pair_key(view, job));
     let (Some(first), Some(second)) = (key(turn.team.first), key(second)) else { return false };
-    let pair = view.profile(first.0).and_then(|own| own.pair(second.0, turn.model, first.1));
+    let run = PairRun(second.0, turn.model, first.1);
+    let pair = view.profile(first.0).and_then(|own| own.exact_pair(run));
     // Of whom nobody knows anything, somebody was hopeful.
     pair.is_none_or(|PairPace(own, others)| own > Pace::ZERO && others > Pace::ZERO)
 }
 
 /// What must be equal for two jobs to share GPUs in the same way: profile, GPUs in all, and GPUs
-/// of a task. None when the job shares with nobody, or can go on with whole GPUs only.
+/// of a task. None when the job shares with nobody, can go on with whole GPUs only, or asks for
+/// more of their memory than half.
 fn pair_key(view: &View<'_>, job: &Job) -> Option<(ProfileKey, u32, u32)> {
-    if is_bound(view, job) && !seats::has_halves(view, job) {
+    let stays = || {
+        let lease = job.lease().and_then(|lease| view.lease(lease));
+        lease.is_some_and(|lease| !view.may_stop_for_good(lease))
+    };
+    if (is_bound(view, job) || stays()) && !seats::has_halves(view, job) {
         return None;
     }
     let gang = gpu_gang(&job.spec)?;
+    let halves = view.models().iter().map(|model| model.mem.0 / 2);
+    if gang.demand.gpu_mem.0 > halves.min().unwrap_or(0) {
+        return None;
+    }
     let willing = job.spec.sharing == Sharing::Willing && !gang.demand.gpu.is_fraction();
     let profile = job.spec.profile.filter(|_| willing)?;
     Some((profile, job.spec.gpus(), gang.demand.gpu.0))

@@ -84,11 +84,14 @@ impl<Source: Arrivals> World<Source> {
     }
 
     /// An agent tells how far a stay has come.
-    pub(super) fn look_at_speed(&self, lease: LeaseId, version: u32, events: &mut Vec<Event>) {
+    pub(super) fn look_at_speed(&mut self, lease: LeaseId, version: u32, events: &mut Vec<Event>) {
         let stay = self.stays.get(lease.0).filter(|stay| stay.version == version);
         if let Some(stay) = stay {
             let done = stay.worked_by(self.now);
             events.push(Event::Progress { lease, done, idle: Span::ZERO });
+            // The longer it goes on like this, the less there is to learn.
+            let again = self.now + self.now.since(stay.works_from());
+            self.queue.push(again, Coming::Look(lease, version));
         }
     }
 

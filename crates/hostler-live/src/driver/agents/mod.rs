@@ -9,6 +9,7 @@ mod gang;
 mod health;
 mod orders;
 mod output;
+mod pairs;
 mod progress;
 mod slurm;
 mod speeds;

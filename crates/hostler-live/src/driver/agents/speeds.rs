@@ -1,8 +1,9 @@
 //! How fast jobs are on which GPUs, from the steps that they report.
 //!
 //! Jobs of one group of one tenant do the same thing again, so what one of them shows is believed
-//! of all. The belief is in the state, as facts of the log: nothing here remembers it. Only stays
-//! that have their GPUs for themselves are measured; who shares is slowed by others.
+//! of all. The belief is in the state, as facts of the log: nothing here remembers it. Stays are
+//! measured that have their GPUs for themselves, and those beside one other that was there for all
+//! of the time; who shares otherwise is slowed by nobody knows whom.
 
 use hostler_core::cluster::Share;
 use hostler_core::event::Event;
@@ -13,7 +14,7 @@ use hostler_core::profile::Run;
 use hostler_core::state::ClusterState;
 use hostler_core::units::{Pace, Span};
 
-use super::AgentDriver;
+use super::{AgentDriver, pairs};
 use crate::host::Desk;
 use crate::limits::{PROFILES_MAX, RUNS_PER_PROFILE_MAX};
 
@@ -22,7 +23,7 @@ const MEASURED_OVER: Span = Span::from_secs(60);
 
 /// Change of a belief that is worth a fact, in per cent. Each makes a policy think again, and steps
 /// are not so even that less would mean anything.
-const TOLD_PER_CENT: u64 = 5;
+pub(super) const TOLD_PER_CENT: u64 = 5;
 
 impl AgentDriver {
     /// Takes in a step that a stay reports; from time to time that tells its speed.
@@ -43,11 +44,12 @@ impl AgentDriver {
         run.measured_from = Some((desk.now(), step));
         let seen = Pace::from_steps_per_sec((step - from) as f64 / span.secs_f64());
         let state = desk.state();
-        let belief = seen.and_then(|seen| {
-            let (key, run) = where_alone(state, state.lease(lease)?)?;
-            believe(state, key, run, seen)
+        let believed = seen.zip(state.lease(lease)).map(|(seen, lease)| {
+            let alone = where_alone(state, lease).map(|(key, run)| believe(state, key, run, seen));
+            let beside = || pairs::believe(state, pairs::beside(state, lease, since)?, seen);
+            alone.map_or_else(|| beside().unwrap_or_default(), |event| event.into_iter().collect())
         });
-        if let Some(event) = belief {
+        for event in believed.into_iter().flatten() {
             self.fact(desk, event);
         }
     }
