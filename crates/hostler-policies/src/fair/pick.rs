@@ -85,19 +85,21 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// The candidates, model by model in the given order, most urgent first.
+    /// The candidates, model by model in the given order, most urgent first; with pairs that nobody
+    /// has seen together, if somebody is hopeful of them.
     pub(super) fn candidates(
         &self,
         view: &View<'_>,
         roster: &Roster,
         models: &[ModelId],
+        hopeful: bool,
     ) -> Vec<Candidate> {
         let ask = |(job, row)| Asking::new(view, job, row);
         let jobs: Vec<Asking<'_>> = match self.fillers {
             true => roster.rows(view).map(ask).collect(),
             false => roster.rows_with_share(view).map(ask).collect(),
         };
-        let pairs = self.pairs(view);
+        let pairs = self.pairs(view, hopeful);
         let mut all = Vec::with_capacity(jobs.len() * models.len() + pairs.len());
         for &model in models {
             let begin = all.len();
@@ -145,10 +147,10 @@ impl Ranking {
     }
 
     /// Pairs that have an account, and have not failed since it was solved for.
-    fn pairs(&self, view: &View<'_>) -> Vec<Turn> {
+    fn pairs(&self, view: &View<'_>, hopeful: bool) -> Vec<Turn> {
         let accounts = view.pair_accounts().filter(|(_, _, account)| account.share > 0);
         let turns = accounts.map(|(team, model, _)| Turn { team, model });
-        turns.filter(|turn| runs_together(view, *turn)).collect()
+        turns.filter(|turn| runs_together(view, *turn, hopeful)).collect()
     }
 }
 

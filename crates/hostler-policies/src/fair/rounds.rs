@@ -187,7 +187,8 @@ impl Rounds {
         }
         let number = view.round().map_or(0, |round| round.number + 1);
         let models = self.rules.dealing.models(view, number);
-        let candidates = self.rules.ranking.candidates(view, &self.roster, &models);
+        let hopeful = self.question.hopeful;
+        let candidates = self.rules.ranking.candidates(view, &self.roster, &models, hopeful);
         let (mut picks, rest) = self.pick(&candidates, &mut walk, view);
         if self.rules.moves {
             round.set_apart_torn(view, &mut picks);
@@ -322,7 +323,7 @@ impl Rounds {
         let seats = match (turn.team.second, &*waiting) {
             (_, []) => None,
             // Their start failed, and it would again.
-            (Some(_), _) if !runs_together(view, turn) => None,
+            (Some(_), _) if !runs_together(view, turn, self.question.hopeful) => None,
             (Some(_), [one]) => {
                 let spec = &view.job(*one).expect("it waits").spec;
                 let beside = seats::partner(view, turn.team, *one);

@@ -334,15 +334,22 @@ fn note_partners(view: &View<'_>, jobs: &mut [JobRow]) {
     }
 }
 
-/// Whether the two of a team are still believed to run together; who is alone always is.
-pub(super) fn runs_together(view: &View<'_>, turn: Turn) -> bool {
+/// Whether the two of a team are still believed to run together; who is alone always is. Who is
+/// hopeful believes it of all that were not seen together on as many GPUs.
+pub(super) fn runs_together(view: &View<'_>, turn: Turn, hopeful: bool) -> bool {
     let Some(second) = turn.team.second else { return true };
     let key = |job: JobId| view.job(job).and_then(|job| pair_key(view, job));
     let (Some(first), Some(second)) = (key(turn.team.first), key(second)) else { return false };
     let run = PairRun(second.0, turn.model, first.1);
-    let pair = view.profile(first.0).and_then(|own| own.exact_pair(run));
-    // Of whom nobody knows anything, somebody was hopeful.
-    pair.is_none_or(|PairPace(own, others)| own > Pace::ZERO && others > Pace::ZERO)
+    let own = view.profile(first.0);
+    let pair = match hopeful {
+        true => own.and_then(|own| own.exact_pair(run)),
+        false => own.and_then(|own| own.pair(run.0, run.1, run.2)),
+    };
+    match pair {
+        Some(PairPace(own, others)) => own > Pace::ZERO && others > Pace::ZERO,
+        None => hopeful,
+    }
 }
 
 /// What must be equal for two jobs to share GPUs in the same way: profile, GPUs in all, and GPUs
