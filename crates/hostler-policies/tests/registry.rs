@@ -92,7 +92,7 @@ fn what_is_wrong_is_named_with_what_would_do() {
     check_fault(
         "kind = 'fifo'\nplace = 'worst-fit'",
         expect![[r#"
-            invalid settings for policy `fifo`: `place`: unknown variant `worst-fit`, expected one of `first-fit`, `best-fit`, `consolidate`, `spread`, `balance`, `by-skew`"#]],
+            invalid settings for policy `fifo`: `place`: unknown variant `worst-fit`, expected one of `first-fit`, `best-fit`, `consolidate`, `spread`, `balance`, `by-skew`, `affinity`"#]],
     );
     check_fault(
         "kind = 'sjf'\npreempt = 'maybe'",
