@@ -327,7 +327,8 @@ impl Rounds {
             (Some(_), [one]) => {
                 let spec = &view.job(*one).expect("it waits").spec;
                 let beside = seats::partner(view, turn.team, *one);
-                let beside = beside.and_then(|placement| seats::beside(&placement, spec));
+                let beside =
+                    beside.and_then(|placement| seats::beside(plan.free(), &placement, spec));
                 beside.map(|placement| vec![(*one, Arc::new(placement))])
             }
             (None, _) | (Some(_), _) => seats::place_team(view, place, plan.free(), turn),

@@ -50,7 +50,7 @@ pub(super) fn place_team(
     assert!(!turn.team.members().any(suspended), "who is suspended goes on with whole GPUs");
     let mem = view.model(turn.model)?.mem;
     let halves = halve(&whole, mem);
-    let beside = beside(&halves, &view.job(second)?.spec)?;
+    let beside = beside(free, &halves, &view.job(second)?.spec)?;
     Some(vec![(first.id, Arc::new(halves)), (second, Arc::new(beside))])
 }
 
@@ -64,9 +64,12 @@ fn halve(placement: &Placement, mem: Mib) -> Placement {
     Placement { parts: placement.parts.iter().map(half).collect() }
 }
 
-/// The other half of the same devices, for a job of the same shape.
-pub(super) fn beside(placement: &Placement, spec: &JobSpec) -> Option<Placement> {
+/// The other half of the same devices, for a job of the same shape; none where it may not be.
+pub(super) fn beside(free: &Capacity, placement: &Placement, spec: &JobSpec) -> Option<Placement> {
     let demand = &gpu_gang(spec)?.demand;
+    if !placement.parts.iter().all(|part| free.suits(part.node, demand)) {
+        return None;
+    }
     let parts = placement.parts.iter().map(|part| {
         let (cpu, mem) =
             (demand.cpu.0.checked_mul(part.tasks), demand.mem.0.checked_mul(part.tasks));

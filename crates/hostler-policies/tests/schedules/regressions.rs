@@ -73,3 +73,31 @@ fn gpu_memory_of_a_task_without_gpus_keeps_nobody_waiting() {
         "#]],
     );
 }
+
+#[test]
+fn nobody_is_put_beside_another_where_it_may_not_be() {
+    for kind in ["max-throughput", "finish-time-fairness", "max-min-fairness", "gandiva"] {
+        let policy = format!("kind = '{kind}'\npacked = true\nround_secs = 60");
+        let scenario = "
+            node n0 gpus 1 model B cpu 4 mem 1000 rack 0 island 0
+            node n1 gpus 2 model A cpu 5 mem 1887 rack 0 island 0
+            window w0 nodes n0 from 40 until 203 evicts yes
+            profile p
+            profile q
+            pair p p 0 0
+            pair p q 0.3 0.3
+            pair q q 0 0
+            job j0 at 0 gpus 1 cpu 1 for 57 estimate 1 load 4 profile q sharing willing
+            job j1 at 0 gpus 1 cpu 1 model B for 1 estimate 1 gpu_mem 200 saves never profile p sharing willing
+            job j2 at 0 gpus 0 count 2 cpu 1 for 1 estimate 1 profile q sharing willing
+            job j3 at 15 gpus 0 cpu 1 model B for 1 estimate 1 profile p sharing willing
+            job j4 at 15 gpus 0 cpu 1 for 1 estimate 1 profile q sharing willing
+            job j5 at 15 gpus 0 cpu 1 model B for 1 estimate 1 profile p sharing willing
+            job j6 at 15 gpus 0 cpu 1 model B for 1 estimate 1 profile q sharing willing
+            job j7 at 15 gpus 0.1 cpu 1 for 21 estimate 1 save 4 every 10 profile p sharing willing
+            job j8 at 142 gpus 0.1 cpu 1 mem 623 for 1 estimate 1 profile q sharing willing
+            fault node-down n1 at 7 for 166
+        ";
+        hostler_sim::fixture::check(&|| build(&policy), scenario);
+    }
+}
